@@ -156,7 +156,7 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
             continue;
         }
         if !is_task_file(file, &words) {
-            let why = format!("it is no task: the files of tasks are named `{}-*.md`", words.prefix);
+            let why = format!("not a task: task files are named `{}-*.md`", words.prefix);
             left_out.push(LeftOut::new(file, why).at(file, None));
             continue;
         }
@@ -208,8 +208,8 @@ fn item(
     let Some(id) = ids.add(&key, Some(&known)) else {
         let error = record.place.error(
             "id",
-            format!("task `{theirs}` is there twice"),
-            "`backlog doctor` mends that",
+            format!("task `{theirs}` occurs twice"),
+            "`backlog doctor` repairs that",
         );
         faults.add_twice(error, &record.place, seen.get(&key));
         return Ok(None);
@@ -228,7 +228,7 @@ fn head(file: &str, text: &str) -> Read<(Record, String)> {
     let place = Position::of(file);
     let Some((head, body)) = front_matter::split(text) else {
         let hint = "a task begins with a line `---`, its fields and another `---`";
-        return Err(Position { line: Some(1), ..place }.error("", "it has no head", hint));
+        return Err(Position { line: Some(1), ..place }.error("", "it has no front matter", hint));
     };
     let map = front_matter::parse(head, &place, 2)?;
     Ok((Record::new(Value::Object(map), place)?, body.replace("\r\n", "\n").trim().to_owned()))
@@ -361,13 +361,11 @@ fn read_links(
     };
     let mut away = Vec::new();
     for on in record.texts("dependencies")? {
-        match ids.get(&on.to_uppercase()) {
-            Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
-            Some(_) => {}
-            None => {
-                leave_out("dependencies", &on);
-                away.push(json!(on));
-            }
+        if let Some(on) = ids.get(&on.to_uppercase()) {
+            task.dependencies.push(on.clone());
+        } else {
+            leave_out("dependencies", &on);
+            away.push(json!(on));
         }
     }
     keep_away(kept, "dependencies", away);

@@ -1,6 +1,7 @@
 //! Issues of beads: `.beads/issues.jsonl`, one JSON object per line.
 
 mod derived;
+mod lines;
 mod write;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use taskpawl_model::value::{Map, Timestamp, format_time};
 use taskpawl_model::value::{Period, TaskId};
 
 use crate::error::Position;
-use crate::faults::{Faults, leave_out_conflicts};
+use crate::faults::Faults;
 use crate::files::Files;
 use crate::ids::Ids;
 use crate::links;
@@ -23,6 +24,8 @@ use crate::states;
 use crate::times::rfc3339;
 
 pub(crate) use write::write;
+
+use lines::{issue, lines, newest};
 
 const FORMAT: &str = "beads";
 
@@ -130,57 +133,6 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
     reading
 }
 
-/// Of several records with one id, as a union merge leaves them, keeps the one that changed last, at the first place.
-fn newest(
-    records: Vec<(Record, String, Option<Timestamp>)>,
-    faults: &mut Faults,
-) -> Vec<(Record, String, Option<Timestamp>)> {
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    let mut kept: Vec<(Record, String, Option<Timestamp>)> = Vec::new();
-    for (record, theirs, changed_at) in records {
-        let Some(place) = places.get(&theirs).copied() else {
-            places.insert(theirs.clone(), kept.len());
-            kept.push((record, theirs, changed_at));
-            continue;
-        };
-        let mut other = (record, theirs, changed_at);
-        // Without times, the first counts.
-        if other.2 > kept[place].2 {
-            std::mem::swap(&mut kept[place], &mut other);
-        }
-        let line = |record: &Record| record.place.line.unwrap_or_default();
-        let problem = format!(
-            "issue `{}` is there twice, in lines {} and {}; that of line {} counts",
-            other.1,
-            line(&kept[place].0).min(line(&other.0)),
-            line(&kept[place].0).max(line(&other.0)),
-            line(&kept[place].0)
-        );
-        faults.add_line(other.0.place.error("", problem, "remove one of the two lines"));
-    }
-    kept
-}
-
-/// Returns the records of the lines that are not empty.
-fn lines(file: &str, text: &str, faults: &mut Faults) -> Vec<Record> {
-    let mut found = Vec::new();
-    let is_in_conflict = leave_out_conflicts(file, text, faults);
-    for (number, line) in (1..).zip(text.lines()) {
-        if line.trim().is_empty() || is_in_conflict(number) {
-            continue;
-        }
-        let place = Position { line: Some(number), record: format!("line {number}"), ..Position::of(file) };
-        let record = taskpawl_json::read(line)
-            .map_err(|error| place.json(&error, number))
-            .and_then(|value| Record::new(value, place));
-        match record {
-            Ok(record) => found.push(record),
-            Err(error) => faults.add_line(error),
-        }
-    }
-    found
-}
-
 /// Preserves a dropped link: an export leaves it in the file.
 fn keep_dropped(task: &mut Task, on: &str) {
     let mut kept = kept(task, FORMAT);
@@ -189,34 +141,6 @@ fn keep_dropped(task: &mut Task, on: &str) {
         list.push(json!(on));
     }
     keep(task, FORMAT, kept);
-}
-
-/// Returns the record of an issue; `None` for other records and deleted issues.
-fn issue(
-    mut record: Record,
-    left_out: &mut Vec<LeftOut>,
-) -> Read<Option<(Record, String, Option<Timestamp>)>> {
-    if record.map.contains_key("_schema") {
-        return Ok(None);
-    }
-    let kind = record.text("_type")?;
-    let (file, line) = (record.place.file.clone(), record.place.line);
-    match kind.as_deref() {
-        None | Some("issue") => {}
-        Some(other) => {
-            let why = format!("it is a `{other}`, no issue; an export into this file leaves it there");
-            left_out.push(LeftOut::new(record.place.record, why).at(file, line));
-            return Ok(None);
-        }
-    }
-    if record.map.get("status").and_then(Value::as_str) == Some("tombstone") {
-        let id = record.map.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-        left_out.push(LeftOut::new(id, "it was deleted there").at(file, line));
-        return Ok(None);
-    }
-    let theirs = record.id("id")?;
-    let changed_at = record.map.get(TIMES.changed).and_then(|at| rfc3339(at.as_str()?));
-    Ok(Some((record, theirs, changed_at)))
 }
 
 fn take_ours(record: &mut Record) -> OwnFields {
@@ -406,11 +330,9 @@ fn read_links(
         let kind = link.text("type")?.unwrap_or_else(|| "blocks".to_owned());
         let known = ids.get(&on).cloned();
         match (kind.as_str(), known) {
-            (kind, Some(on)) if is_blocking(kind) && !task.dependencies.contains(&on) => {
-                task.dependencies.push(on);
-            }
+            (kind, Some(on)) if is_blocking(kind) => task.dependencies.push(on),
             ("parent-child", Some(on)) if task.parent.is_none() => task.parent = Some(on),
-            (kind, Some(_)) if is_blocking(kind) || kind == "parent-child" => {}
+            ("parent-child", Some(_)) => {}
             (kind, None) if is_blocking(kind) || kind == "parent-child" => {
                 left_out.push(LeftOut::new(
                     format!("{}: dependencies", task.id),

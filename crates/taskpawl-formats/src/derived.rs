@@ -28,6 +28,7 @@ pub fn keep_states(tasks: &mut [Task], document: &Reading) -> Vec<TaskId> {
         }
     }
     let changed = changed_below(tasks, &document.tasks);
+    let over_below = over_below(&document.tasks);
     let mut overwritten = Vec::new();
     for task in tasks.iter_mut().filter(|task| is_derived(task)) {
         let Some(file) = by_id.get(&task.id).filter(|file| is_word_of_progress(file.status)) else {
@@ -42,7 +43,7 @@ pub fn keep_states(tasks: &mut [Task], document: &Reading) -> Vec<TaskId> {
         }
         if !changed.contains(&task.id) {
             take_state(task, file, &document.fields);
-        } else if is_over(own(task)) != is_over(file.status) && !follows(file, &document.tasks) {
+        } else if is_over(own(task)) != is_over(file.status) && !follows(file, &over_below) {
             overwritten.push(task.id.clone());
         }
     }
@@ -64,10 +65,20 @@ fn is_over(status: Status) -> bool {
     matches!(status, Status::Done | Status::Cancelled | Status::Skipped)
 }
 
+/// Returns whether all subtasks of each parent in the file are over.
+fn over_below(document: &[Task]) -> BTreeMap<&TaskId, bool> {
+    let mut over = BTreeMap::new();
+    for task in document {
+        if let Some(parent) = &task.parent {
+            *over.entry(parent).or_insert(true) &= is_over(task.status);
+        }
+    }
+    over
+}
+
 /// Returns true if the task's status in the file agrees with its subtasks in the file.
-fn follows(file: &Task, document: &[Task]) -> bool {
-    let mut below = document.iter().filter(|task| task.parent.as_ref() == Some(&file.id)).peekable();
-    below.peek().is_none() || below.all(|task| is_over(task.status)) == is_over(file.status)
+fn follows(file: &Task, over_below: &BTreeMap<&TaskId, bool>) -> bool {
+    over_below.get(&file.id).is_none_or(|is_all_over| *is_all_over == is_over(file.status))
 }
 
 /// Returns the ancestors of every task that changed since the file was read: new or removed, moved, or with another status.

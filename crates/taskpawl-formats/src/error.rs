@@ -83,7 +83,7 @@ impl Position {
         let text = error.to_string();
         // `serde_json` appends its own line, which counts from the start of the text and not of the file.
         let text = text.split(" at line ").next().unwrap_or_default();
-        let problem = format!("it is no JSON (column {}): {text}", error.column());
+        let problem = format!("invalid JSON (column {}): {text}", error.column());
         place.error("", problem, "restore the file, or write it anew with its own program")
     }
 

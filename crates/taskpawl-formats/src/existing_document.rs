@@ -3,7 +3,7 @@
 //! Three versions of a record meet here: `raw` is the record in the file, `said` is the export of the task as it was read. `now` is the
 //! export of the task as it is now. Only the difference between `said` and `now` is applied to `raw`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 use taskpawl_model::task::Task;
@@ -136,7 +136,8 @@ fn items(value: Option<&Value>) -> &[Value] {
 
 fn is_same_set(one: Option<&Value>, other: Option<&Value>) -> bool {
     let (one, other) = (items(one), items(other));
-    one.len() == other.len() && one.iter().all(|link| other.contains(link))
+    let set = |list: &[Value]| list.iter().map(Value::to_string).collect::<BTreeSet<String>>();
+    one.len() == other.len() && set(one) == set(other)
 }
 
 /// Returns `raw` with the fields changed that differ between `said` and `now`. All other fields keep their value and spelling.
@@ -209,20 +210,32 @@ fn part_over(raw: &Value, said: &Value, now: &Value) -> Value {
 /// Returns links with the spelling and the order that they have in `before`; new links follow. `name` returns the id that a link of
 /// `before` leads to.
 pub(crate) fn as_spelled(before: Option<&Value>, now: &Value, name: impl Fn(&Value) -> String) -> Value {
-    let mut left = items(Some(now)).to_vec();
+    let mut left: Vec<Option<&Value>> = items(Some(now)).iter().map(Some).collect();
+    // Indexed by their texts: a task may have thousands of links.
+    let mut by_text: BTreeMap<String, VecDeque<usize>> = BTreeMap::new();
+    for (place, link) in items(Some(now)).iter().enumerate() {
+        by_text.entry(text_of(link)).or_default().push_back(place);
+    }
     let mut links = Vec::new();
-    // A link that the file repeats in two spellings stays in both: the second finds its id in `known`.
-    let mut known: Vec<Value> = Vec::new();
+    // A link that the file repeats in two spellings stays in both: the second finds its id among those that were taken.
+    let (mut taken, mut names) = (BTreeSet::new(), BTreeSet::new());
     for link in items(before) {
-        let is_same = |other: &Value| other == link || text_of(other) == name(link);
-        if let Some(place) = left.iter().position(is_same) {
-            known.push(left.remove(place));
-        } else if !known.iter().any(is_same) {
+        let name = name(link);
+        let by_name = by_text.get_mut(&name).and_then(VecDeque::pop_front);
+        let found = by_name.or_else(|| {
+            let queue = by_text.get_mut(&text_of(link))?;
+            queue.front().filter(|place| left[**place] == Some(link))?;
+            queue.pop_front()
+        });
+        if let Some(link) = found.and_then(|place| left[place].take()) {
+            taken.insert(link.to_string());
+            names.insert(text_of(link));
+        } else if !names.contains(&name) && !taken.contains(&link.to_string()) {
             continue;
         }
         links.push(link.clone());
     }
-    links.extend(left);
+    links.extend(left.into_iter().flatten().cloned());
     Value::Array(links)
 }
 

@@ -31,7 +31,9 @@ pub(crate) fn parse(text: &str, place: &Position, first: u32) -> Read<Map> {
     match yaml_value(&with_quoted_names(text), MAX_DEPTH) {
         Ok(Some(Value::Object(map))) => Ok(map),
         Ok(None | Some(Value::Null)) => Ok(Map::new()),
-        Ok(Some(_)) => Err(at_line(1).error("", "the head is no object", "write it as `name: value`")),
+        Ok(Some(_)) => {
+            Err(at_line(1).error("", "the front matter is not an object", "write it as `name: value`"))
+        }
         Err(errors) => {
             let first = &errors.errors()[0];
             let is_broken = matches!(first.problem, PlanProblem::Syntax { .. });

@@ -57,7 +57,11 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
     let (file, text) = files.first();
     let place = Position::of(file);
     let Value::Array(list) = whole(text, &place)? else {
-        return Err(place.error("", "it is no list", "`gh issue list --json number,title,state` prints one"));
+        return Err(place.error(
+            "",
+            "expected a list",
+            "`gh issue list --json number,title,state` prints one",
+        ));
     };
     let (mut ids, mut items) = (Ids::new(options), Vec::new());
     for (number, value) in list.into_iter().enumerate() {
@@ -80,7 +84,7 @@ fn item(mut record: Record, ids: &mut Ids<'_>) -> Read<Item> {
     let Some(id) = ids.add(&theirs, None) else {
         return Err(record.place.error(
             "number",
-            "it is there twice; the first one counts",
+            "it occurs twice; the first one counts",
             "remove one of the two",
         ));
     };

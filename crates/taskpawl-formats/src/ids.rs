@@ -19,7 +19,7 @@ pub(crate) struct Ids<'k> {
     known: &'k Known,
     own_fields: BTreeMap<String, TaskId>,
     taken: BTreeSet<TaskId>,
-    /// The next number of each slug, so that thousands of equal texts stay linear.
+    /// The last number of each slug and of each id that repeats, so that thousands of equal ones stay linear.
     next: BTreeMap<String, u64>,
     /// Records that more than one task remembers.
     pub(crate) ambiguous: Vec<Ambiguous>,
@@ -75,7 +75,7 @@ impl<'k> Ids<'k> {
         Some(first)
     }
 
-    fn new_id(&self, theirs: &str, known: Option<&str>) -> TaskId {
+    fn new_id(&mut self, theirs: &str, known: Option<&str>) -> TaskId {
         let wanted = known.filter(|known| check_id(known).is_ok()).map(TaskId::from);
         match wanted.filter(|id| !self.taken.contains(id)) {
             Some(id) => id,
@@ -147,15 +147,17 @@ impl<'k> Ids<'k> {
         self.prefix.as_ref().map_or_else(|| theirs.to_owned(), |prefix| format!("{prefix}.{theirs}"))
     }
 
-    fn fitting(&self, theirs: &str) -> TaskId {
-        let id = TaskId::from(fitting(&self.prefixed(theirs)));
-        if !self.is_taken(&id) {
-            return id;
+    fn fitting(&mut self, theirs: &str) -> TaskId {
+        let mut id = TaskId::from(fitting(&self.prefixed(theirs)));
+        while self.is_taken(&id) {
+            // Another record has this id already. NUL is invalid in an id, so that `fitting` appends a hash, which the
+            // number changes. No slug has NUL, so both kinds of numbers may share the map.
+            let number = self.next.entry(format!("{theirs}\u{0}")).or_insert(0);
+            *number += 1;
+            let marked = format!("{theirs}\u{0}{number}");
+            id = TaskId::from(fitting(&self.prefixed(&marked)));
         }
-        // Another record has this id already. NUL is invalid in an id, so that `fitting`
-        // appends a hash, which the number changes.
-        let marked = |number: u32| TaskId::from(fitting(&self.prefixed(&format!("{theirs}\u{0}{number}"))));
-        (1..=u32::MAX).map(marked).find(|id| !self.is_taken(id)).expect("BUG: numbers do not end")
+        id
     }
 }
 
@@ -245,7 +247,7 @@ mod tests {
     use super::{Ids, Options};
 
     #[test]
-    fn ids_stay_as_they_are_where_they_can_and_are_never_shared() {
+    fn valid_ids_are_kept_and_never_shared() {
         let options = Options::at(taskpawl_model::value::Timestamp::default());
         let mut ids = Ids::new(&options);
         assert_eq!(ids.add("bd-a1.2", None).unwrap().as_str(), "bd-a1.2");

@@ -51,6 +51,7 @@ mod taskwarrior;
 mod times;
 mod todotxt;
 mod unsupported;
+mod uuids;
 
 pub use derived::keep_states;
 pub use detect::{Detected, detect, detected};

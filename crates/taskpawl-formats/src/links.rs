@@ -8,14 +8,18 @@ use taskpawl_model::value::{Key, TaskId};
 
 use crate::reading::{LeftOut, Reading};
 
-/// The number of circles that are resolved one by one. A file with more is refused as a whole.
-const MAX_CIRCLES: usize = 1_000;
+/// The number of rounds that resolve circles, each one dependency of every circle. Tangles that need more are refused.
+const MAX_ROUNDS: usize = 1_000;
 
-/// Drops dependencies on tasks above or below, and those that close a circle with a finished task. `keep` preserves a dropped
+/// Drops repeated dependencies, those on tasks above or below, and those that close a circle. `keep` preserves a dropped
 /// link; it gets the task, and the id that the file gives the other one.
 pub(crate) fn settle(reading: &mut Reading, keep: impl Fn(&mut Task, &str)) {
     if reading.tasks.iter().all(|task| task.dependencies.is_empty()) {
         return;
+    }
+    for task in &mut reading.tasks {
+        let mut seen = BTreeSet::new();
+        task.dependencies.retain(|on| seen.insert(on.clone()));
     }
     let places: BTreeMap<TaskId, usize> =
         reading.tasks.iter().enumerate().map(|(place, task)| (task.id.clone(), place)).collect();
@@ -44,10 +48,19 @@ pub(crate) fn settle(reading: &mut Reading, keep: impl Fn(&mut Task, &str)) {
     for (place, on, why) in dropped {
         drop_link(reading, &places, place, &on, why, &keep);
     }
-    for _ in 0..MAX_CIRCLES {
-        let Some((place, on)) = finished_in_circle(&reading.tasks, &places, &parents) else { break };
-        let why = format!("it and `{on}` wait for each other, and one of them is over");
-        drop_link(reading, &places, place, &on, why, &keep);
+    for _ in 0..MAX_ROUNDS {
+        let links = closing(&reading.tasks, &places, &parents);
+        if links.is_empty() {
+            break;
+        }
+        for Closing { place, on, is_over } in links {
+            let rest = if is_over { ", and one of them is over" } else { "" };
+            let why = format!("it and `{on}` wait for each other{rest}");
+            drop_link(reading, &places, place, &on, why, &keep);
+            if let Some(left) = reading.left_out.last_mut().filter(|_| !is_over) {
+                left.is_fault = true;
+            }
+        }
     }
 }
 
@@ -66,16 +79,21 @@ fn drop_link(
     reading.left_out.push(LeftOut::new(format!("{}: dependencies", task.id), why));
 }
 
-/// Returns a dependency of a circle that has a finished end.
-fn finished_in_circle(
-    tasks: &[Task],
-    places: &BTreeMap<TaskId, usize>,
-    parents: &[Option<usize>],
-) -> Option<(usize, TaskId)> {
+/// A dependency that closes a circle.
+struct Closing {
+    place: usize,
+    on: TaskId,
+    /// True if one of the two tasks is over: its dependency no longer orders anything.
+    is_over: bool,
+}
+
+/// Returns one dependency of each circle: one with a finished end, otherwise the last one in the file.
+fn closing(tasks: &[Task], places: &BTreeMap<TaskId, usize>, parents: &[Option<usize>]) -> Vec<Closing> {
     let key = |place: usize| Key(u32::try_from(place).unwrap_or(u32::MAX));
     let mut graph = Graph::default();
+    // All tasks first: the graph ignores edges to tasks that it does not have yet.
+    (0..tasks.len()).for_each(|place| graph.add_task(key(place)));
     for (place, task) in tasks.iter().enumerate() {
-        graph.add_task(key(place));
         if let Some(parent) = parents[place] {
             graph.add_subtask(key(place), key(parent));
         }
@@ -83,14 +101,21 @@ fn finished_in_circle(
             graph.add_dependency(key(place), key(*on));
         }
     }
-    let circle: Vec<usize> =
-        graph.find_cycle()?.into_iter().filter_map(|key| usize::try_from(key.0).ok()).collect();
+    let circles = graph.find_cycles().into_iter();
+    circles.filter_map(|circle| closing_in(tasks, places, &circle)).collect()
+}
+
+fn closing_in(tasks: &[Task], places: &BTreeMap<TaskId, usize>, circle: &[Key]) -> Option<Closing> {
+    let circle: BTreeSet<usize> = circle.iter().filter_map(|key| usize::try_from(key.0).ok()).collect();
     let is_over =
         |place: usize| matches!(tasks[place].status, Status::Done | Status::Cancelled | Status::Skipped);
-    let is_in: BTreeSet<usize> = circle.iter().copied().collect();
     let links = circle.iter().flat_map(|place| tasks[*place].dependencies.iter().map(move |on| (*place, on)));
-    let mut links = links.filter_map(|(place, on)| Some((place, *places.get(on)?, on)));
-    links
-        .find(|(place, other, _)| is_in.contains(other) && (is_over(*place) || is_over(*other)))
-        .map(|(place, _, on)| (place, on.clone()))
+    let links = links.filter_map(|(place, on)| {
+        let other = places.get(on).filter(|other| circle.contains(other))?;
+        Some(Closing { place, on: on.clone(), is_over: is_over(place) || is_over(*other) })
+    });
+    let links: Vec<Closing> = links.collect();
+    let finished = links.iter().position(|link| link.is_over);
+    let place = finished.or(links.len().checked_sub(1))?;
+    links.into_iter().nth(place)
 }

@@ -35,7 +35,7 @@ impl Record {
         match value {
             Value::Object(map) => Ok(Self { map, place }),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Err(place.error("", "it is no object", "every record is a JSON object"))
+                Err(place.error("", "expected a JSON object", "every record is a JSON object"))
             }
         }
     }

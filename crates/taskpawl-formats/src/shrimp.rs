@@ -20,6 +20,7 @@ use crate::record::{Read, Record, Times, Unresolved, blank, resolve, whole};
 use crate::states;
 use crate::times::rfc3339;
 use crate::unsupported;
+use crate::uuids;
 
 const FORMAT: &str = "shrimp";
 
@@ -114,7 +115,7 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
         };
         let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
             let error =
-                record.place.error("id", format!("task `{theirs}` is there twice"), "remove one of the two");
+                record.place.error("id", format!("task `{theirs}` occurs twice"), "remove one of the two");
             faults.add_twice(error, &place, seen.get(&theirs));
             continue;
         };
@@ -155,14 +156,12 @@ fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut
     let links = record.map.remove("dependencies").unwrap_or_default();
     for raw in links.as_array().into_iter().flatten() {
         let on = text_of(raw.get("taskId").unwrap_or(raw));
-        match ids.get(&on) {
-            Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
-            Some(_) => {}
-            None => {
-                let why = format!("`{on}` is not in the file");
-                left_out.push(LeftOut::new(format!("{theirs}: dependencies"), why));
-                away.push(raw.clone());
-            }
+        if let Some(on) = ids.get(&on) {
+            task.dependencies.push(on.clone());
+        } else {
+            let why = format!("`{on}` is not in the file");
+            left_out.push(LeftOut::new(format!("{theirs}: dependencies"), why));
+            away.push(raw.clone());
         }
     }
     keep_away(&mut kept, "dependencies", away);
@@ -207,10 +206,10 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
             raw.entry(id).or_insert((place, map));
         }
     }
-    let candidate = |task: &Task, attempt: u64| match attempt {
-        0 => kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned(),
-        1 => task.id.to_string(),
-        _ => format!("{}-{attempt}", task.id),
+    // The tools of Shrimp refuse ids that are no UUIDs of version 4.
+    let candidate = |task: &Task, attempt: u64| {
+        let kept = kept(task, FORMAT);
+        uuids::of(task, kept.get("id").and_then(Value::as_str), attempt, 4)
     };
     let names = document.names_of(tasks, candidate, raw.keys().cloned().collect());
     written.names = names.iter().map(|(id, name)| ((*id).clone(), name.clone())).collect();

@@ -1,16 +1,18 @@
 //! `tasks.json` of Task Master: lists of tasks by tag. Each task may have one level of subtasks.
 
+mod raw;
+mod spots;
+mod tags;
 mod write;
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl_model::task::MAX_DEPTH;
 use taskpawl_model::task::{Priority, Status, Task};
 use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, format_time};
 
-use crate::error::{Position, Step};
+use crate::error::Position;
 use crate::existing_document::text_of;
 use crate::faults::Faults;
 use crate::files::Files;
@@ -20,12 +22,13 @@ use crate::links;
 use crate::own_fields::{OwnFields, take_text};
 use crate::preserved::{add_away, keep, keep_away, keep_if_other, keep_word};
 use crate::reading::{LeftOut, Options, Reading};
-use crate::record::{Read, Record, Unresolved, blank, levels, resolve, set_option, whole};
+use crate::record::{Read, Record, Unresolved, blank, resolve, set_option, whole};
 use crate::states;
 use crate::times::rfc3339;
-use crate::unsupported;
 
 pub(crate) use write::write;
+
+use tags::{can_be_kept, is_without_tags, tags};
 
 const FORMAT: &str = "taskmaster";
 
@@ -92,9 +95,6 @@ impl Unresolved for Item {
 /// The preserved member with the fields of the tag.
 const OF_TAG: &str = "ofTag";
 
-/// Members of a tag's `metadata` that Task Master computes.
-const COUNTED: &[&str] = &["lastModified", "updated", "taskCount", "completedCount"];
-
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
     let place = Position::of(file);
@@ -136,58 +136,6 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
 
 /// The positions of the records with each key, for messages about numbers that are there twice.
 type Places = BTreeMap<String, Position>;
-
-/// The records of a tag, and its other fields.
-type Tag = (String, Vec<(Position, Read<Record>)>, Map);
-
-/// Returns the records and the other fields of each tag. Files of earlier versions have no tags.
-fn tags(value: Value, place: &Position, faults: &mut Faults) -> Read<Vec<Tag>> {
-    let file = Record::whole(value, place.clone())?;
-    if is_without_tags(&file.map) {
-        let (records, of_tag) = records_of(file)?;
-        return Ok(vec![(MASTER.to_owned(), records, of_tag)]);
-    }
-    let mut tags = Vec::new();
-    for (tag, value) in file.map {
-        let path = vec![Step::Field(tag.clone())];
-        let place = Position { record: format!("tag {tag}"), path, ..place.clone() };
-        let found = Record::whole(value, place.clone()).and_then(|record| {
-            if !record.map.contains_key("tasks") {
-                let hint = "a tag is an object with a list `tasks`";
-                return Err(record.place.error("tasks", "it is missing", hint));
-            }
-            records_of(record)
-        });
-        match found {
-            Ok((records, of_tag)) => tags.push((tag, records, of_tag)),
-            Err(error) => faults.add(error, &place),
-        }
-    }
-    Ok(tags)
-}
-
-fn is_without_tags(file: &Map) -> bool {
-    file.get("tasks").is_some_and(Value::is_array)
-}
-
-/// A record that may be faulty, with its position.
-type Element = (Position, Read<Record>);
-
-/// Takes the records out of a tag, or out of a file without tags. Both have the same depth limit, as an export may add tags.
-fn records_of(mut tag: Record) -> Read<(Vec<Element>, Map)> {
-    let records = tag.elements("tasks")?;
-    tag.check_depth()?;
-    if let Some(Value::Object(metadata)) = tag.map.get_mut("metadata") {
-        metadata.retain(|field, _| !COUNTED.contains(&field.as_str()));
-    }
-    tag.map.retain(|_, value| !unsupported::is_empty(value));
-    Ok((records, tag.map))
-}
-
-/// Returns true if a task can store the tag's fields, one level deeper than its own.
-fn can_be_kept(of_tag: &Map) -> bool {
-    of_tag.values().all(|value| levels(value) + 1 < MAX_DEPTH - 2)
-}
 
 /// The records of one tag, as they are added.
 struct Adding<'a, 'k> {
@@ -261,7 +209,7 @@ impl Adding<'_, '_> {
         let is_taken = self.seen.contains_key(&key);
         let id = (!is_taken).then(|| self.ids.add_as(&key, &theirs, own_fields.id.as_deref())).flatten();
         let Some(id) = id else {
-            let problem = format!("number `{number}` is there twice in the tag `{}`", self.tag);
+            let problem = format!("number `{number}` occurs twice in the tag `{}`", self.tag);
             let error = record.place.error("id", problem, "give one of the two another number");
             self.faults.add_twice(error, &record.place, self.seen.get(&key));
             return None;
@@ -317,16 +265,12 @@ fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut
     for (on, value) in record.texts("dependencies")?.into_iter().zip(numbers) {
         let leads_to =
             number_of_link(&value, &theirs, above.as_deref(), |number| ids.get(&key(&tag, number)).is_some());
-        match ids.get(&key(&tag, &leads_to)).filter(|on| **on != task.id) {
-            Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
-            Some(_) => {}
-            None => {
-                left_out.push(LeftOut::new(
-                    format!("{theirs}: dependencies"),
-                    format!("`{on}` is not in the file"),
-                ));
-                away.push(value);
-            }
+        if let Some(on) = ids.get(&key(&tag, &leads_to)).filter(|on| **on != task.id) {
+            task.dependencies.push(on.clone());
+        } else {
+            left_out
+                .push(LeftOut::new(format!("{theirs}: dependencies"), format!("`{on}` is not in the file")));
+            away.push(value);
         }
     }
     keep_away(&mut kept, "dependencies", away);

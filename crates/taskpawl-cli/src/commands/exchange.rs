@@ -54,6 +54,8 @@ pub(super) struct Found {
     pub(super) files: Files,
     /// The name of the feature folder, in formats that have one file for each feature.
     pub(super) feature: Option<String>,
+    /// Folders that the format does not read.
+    pub(super) left_out: Vec<LeftOut>,
 }
 
 /// Refuses an export that exceeds the limits of `import`, so that everything written can be read again.
@@ -106,7 +108,7 @@ fn known(whole: &str, format: Option<Format>, path: PathBuf, files: Files) -> Re
     };
     let feature = || Path::new(whole).parent()?.file_name()?.to_str().map(str::to_owned);
     let feature = if format.has_features() { feature() } else { None };
-    Ok(Found { format, why, path, files, feature })
+    Ok(Found { format, why, path, files, feature, left_out: Vec::new() })
 }
 
 fn unclear(path: &Path, files: &Files, seen: &str) -> CliError {
@@ -117,7 +119,7 @@ fn unclear(path: &Path, files: &Files, seen: &str) -> CliError {
     let broken = bare.and_then(|text| serde_json::from_str::<IgnoredAny>(text).err());
     match broken {
         Some(error) => CliError::usage_with(
-            format!("`{shown}` is no JSON: {error}"),
+            format!("`{shown}` is not valid JSON: {error}"),
             "restore the file, or write it anew with its own program",
         ),
         None => CliError::usage_with(
@@ -137,7 +139,8 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
     {
         let files = read_folder(Format::Backlog, &root)?;
         let why = format.is_none().then(|| "it has `tasks/` or `config.yml` of Backlog.md".to_owned());
-        return Ok(Found { format: Format::Backlog, why, path: root, files, feature: None });
+        let left_out = inner_folders(&root)?;
+        return Ok(Found { format: Format::Backlog, why, path: root, files, feature: None, left_out });
     }
     match format {
         Some(format) if format.has_features() => Err(CliError::usage_with(
@@ -160,6 +163,37 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
 pub(super) fn backlog_root(path: &Path) -> Option<PathBuf> {
     let is_root = |path: &PathBuf| path.join("config.yml").is_file() || path.join("tasks").is_dir();
     [path.to_owned(), path.join("backlog"), path.join(".backlog")].into_iter().find(is_root)
+}
+
+/// Returns the folders inside those with tasks of Backlog.md, which does not read them.
+fn inner_folders(root: &Path) -> Result<Vec<LeftOut>, CliError> {
+    let mut found = Vec::new();
+    for outer in ["tasks", "completed"] {
+        let path = root.join(outer);
+        let failed = |source| CliError::File { action: "read", path: path.clone(), source };
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            if entry.file_type().map_err(failed)?.is_dir() {
+                let name = format!("{outer}/{}", entry.file_name().to_string_lossy());
+                let why = format!("it is a folder: Backlog.md reads the files in `{outer}` alone");
+                found.push(LeftOut {
+                    what: name.clone(),
+                    why,
+                    file: name,
+                    line: None,
+                    is_fault: false,
+                    hint: Hint::default(),
+                });
+            }
+        }
+    }
+    found.sort_by(|one, other| one.what.cmp(&other.what));
+    Ok(found)
 }
 
 /// Reads the files of a folder that belong to the format. Subfolders are read one level deep.
@@ -186,7 +220,7 @@ fn names(format: Format, root: &Path) -> Result<Vec<String>, CliError> {
             let name = format!("{folder}{}", name.to_string_lossy());
             if !is_text {
                 if format.takes(&name) {
-                    let problem = format!("the name of `{}` is no UTF-8", root.join(name).display());
+                    let problem = format!("the name of `{}` is not UTF-8", root.join(name).display());
                     return Err(CliError::usage_with(
                         problem,
                         "rename the file, or move it out of the folder",
@@ -206,7 +240,7 @@ fn names(format: Format, root: &Path) -> Result<Vec<String>, CliError> {
         }
         if names.len() > MAX_FILES {
             let problem = format!("`{}` has more than {MAX_FILES} files", root.display());
-            return Err(CliError::usage_with(problem, "move what is over out of it"));
+            return Err(CliError::usage_with(problem, "move some of them out of it"));
         }
     }
     names.sort();
@@ -231,7 +265,7 @@ pub(super) fn read_file(path: &Path, most: u64) -> Result<String, CliError> {
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
         return Err(CliError::usage_with(
-            format!("`{}` is no file", path.display()),
+            format!("`{}` is not a file", path.display()),
             "`-` stands for standard input",
         ));
     }
@@ -244,12 +278,12 @@ fn read_some(from: &mut dyn io::Read, path: &Path, most: u64) -> Result<String, 
     // One byte more than the limit tells a file of exactly that size from a longer one.
     from.take(most + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > most {
-        let problem = format!("`{}` goes beyond {} MiB in all", path.display(), MAX_BYTES >> 20);
+        let problem = format!("`{}` exceeds {} MiB in total", path.display(), MAX_BYTES >> 20);
         return Err(CliError::usage_with(problem, "split it, or leave finished tasks out of it"));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let problem = format!("`{}` is no UTF-8: byte {at} is none of it", path.display());
+        let problem = format!("`{}` is not UTF-8 (byte {at})", path.display());
         CliError::usage_with(problem, "save it as UTF-8")
     })
 }
@@ -338,13 +372,12 @@ pub(super) fn remark_overwritten(app: &App, list: &[DivergingField]) {
 
 /// Reports tasks that were removed from the file and are written to it again.
 pub(super) fn remark_again(app: &App, list: &[TaskId]) {
-    remark_some(app, "written again", list.iter().map(|id| format!("{id}: it was gone there")));
+    remark_some(app, "written again", list.iter().map(|id| format!("{id}: it was removed from the file")));
 }
 
 /// Reports tasks that were removed from the file and stay out of it.
 pub(super) fn remark_gone(app: &App, list: &[TaskId]) {
-    let line =
-        |id| format!("{id}: somebody took it out of the file, and it stays so; `--again` writes it again");
+    let line = |id| format!("{id}: it was removed from the file; `--again` writes it again");
     remark_some(app, "gone", list.iter().map(line));
 }
 
@@ -352,9 +385,9 @@ pub(super) fn remark_gone(app: &App, list: &[TaskId]) {
 /// given.
 pub(super) fn remark_deleted(app: &App, list: &BTreeSet<TaskId>, is_out: bool) {
     let (label, what) = if is_out {
-        ("taken out", "it was deleted here")
+        ("removed", "it was deleted here")
     } else {
-        ("deleted here", "it stays in the file; `--take-out` takes it out")
+        ("deleted here", "it stays in the file; `--take-out` removes it")
     };
     remark_some(app, label, list.iter().map(|id| format!("{id}: {what}")));
 }

@@ -1,9 +1,10 @@
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::model::advice::Hint;
-use taskpawl::model::value::Selector;
+use taskpawl::model::value::{Selector, TaskId};
 use taskpawl_formats::{Format, write};
 
 use self::chosen::Chosen;
@@ -22,13 +23,12 @@ mod prepared;
 /// Export tasks for another program
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A file that exists is written only if everything in it is here: what is new in it is imported first.
-In it the tasks that came from it are changed, and those that were made below them are added; other tasks only \
-with `--only` or `--add-new`. What it has beside its tasks stays. What changed on both sides, and stayed as it is here in an \
-import, is overwritten, and that is said; `import --adopt` takes it over instead. A task that is \
-gone from the file stays out of it unless it changed here since, or `--again` is given; one that \
-was deleted here stays in the file unless `--take-out` is given.
-`import --help` lists the formats, `docs/formats.md` what each has room for.
+An existing file is written only if the store has all its tasks; import new ones first. The export changes the \
+tasks that came from the file, and adds their new subtasks. `--only` and `--add-new` add other tasks. Other content of \
+the file stays. Values that an import kept as they are here overwrite those of the file, and are listed; \
+`import --adopt` takes over the file's values. A task that was removed from the file stays out of it, unless it changed here \
+since, or `--again` is given. A task that was deleted here stays in the file, unless `--take-out` is given.
+`import --help` lists the formats, `docs/formats.md` their fields.
 
 Examples:
   taskpawl export markdown
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// The file or folder; `-`, or nothing, for standard output
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-    /// The tasks of a plan, with a label, or a task with all below it, beside those that the file has; may be given several times
+    /// Export the tasks of a plan, with a label, or a task with its subtasks (repeatable); those of an existing file are always exported
     #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
     only: Vec<Selector>,
     /// The prefix of ids that the file gives new tasks here
@@ -52,16 +52,16 @@ pub(crate) struct Args {
     /// Also add the tasks of the store that did not come from the file
     #[arg(long, conflicts_with = "only")]
     add_new: bool,
-    /// Say what would be written, and write nothing
+    /// Preview the export, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Write over a file that has something that is not here, or that cannot be read
+    /// Overwrite a file that has changes which are not here, or that cannot be read
     #[arg(long)]
     force: bool,
-    /// Write tasks again that were removed from the file, also where nothing changed in them here since
+    /// Write tasks again that were removed from the file, even if they did not change here since
     #[arg(long)]
     again: bool,
-    /// Take tasks out of the file that were deleted here
+    /// Remove tasks from the file that were deleted here
     #[arg(long)]
     take_out: bool,
 }
@@ -110,7 +110,10 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let prepared = paths(app, args, path)?;
     let prepared = prepared.iter().map(|path| Prepared::of(app, args, &manager, &records, path));
     // All files are read back and checked before the first one is written.
-    let prepared = prepared.collect::<Result<Vec<Prepared>, CliError>>()?;
+    let mut prepared = prepared.collect::<Result<Vec<Prepared>, CliError>>()?;
+    // A task of another feature is not missing in this one.
+    let all: BTreeSet<TaskId> = prepared.iter().flat_map(Prepared::tasks).cloned().collect();
+    prepared.iter_mut().for_each(|file| file.leave_unlisted(&all));
     if !args.dry_run {
         for file in &prepared {
             file.write(args.format, &manager)?;

@@ -26,10 +26,14 @@ pub(super) fn find(format: Option<Format>, whole: &Path, path: &Path) -> Result<
     let mut found = Vec::new();
     for format in wanted {
         let Some(usual) = format.usual_path() else { continue };
-        let folder = path.join(usual);
-        let paths = below(&folder)?;
-        if !paths.is_empty() {
-            found.push((format, folder, paths));
+        // `openspec` and `.kiro` are the folders above theirs.
+        let inner = Path::new(usual).strip_prefix(whole.file_name().unwrap_or_default()).ok();
+        for folder in [Some(Path::new(usual)), inner].into_iter().flatten().map(|folder| path.join(folder)) {
+            let paths = below(&folder)?;
+            if !paths.is_empty() {
+                found.push((format, folder, paths));
+                break;
+            }
         }
     }
     match found.as_slice() {
@@ -93,7 +97,8 @@ fn of_paths(format: Option<Format>, whole: &Path, paths: &[PathBuf]) -> Result<V
         let whole = if path.is_absolute() { path.clone() } else { whole.join(FILE) };
         let parent = path.parent().and_then(Path::file_name).or(whole.parent().and_then(Path::file_name));
         let feature = parent.map(|name| name.to_string_lossy().into_owned());
-        Found { format, why: why.clone(), path, files: Files::single(FILE, text), feature }
+        let (why, files) = (why.clone(), Files::single(FILE, text));
+        Found { format, why, path, files, feature, left_out: Vec::new() }
     });
     Ok(found.collect())
 }

@@ -39,10 +39,9 @@ Formats:
   github       what `gh issue list --json number,title,state,...` prints; import only
   tasks        tasks.json of taskpawl, or what `list --json` prints
 
-Of a file that was imported before, what changed in it is taken over, and what changed here stays. A record that is \
-older than the last export or change here is ignored. A faulty record is left out and listed, and the others come \
-in. Nothing that is imported counts as work that ran, and tool calls in it ask before they run. `docs/formats.md` \
-has the tables.
+Importing a file again takes over the changes in it; changes made here stay. A record that is older than the last \
+export or change here is ignored. A faulty record is left out and listed, and the others are imported. Imported \
+statuses never count as work that ran, and imported tool calls ask before they run. `docs/formats.md` has the tables.
 
 Examples:
   taskpawl import .beads/issues.jsonl --dry-run
@@ -53,19 +52,19 @@ Examples:
   taskpawl import markdown TODO.md --prefix todo")]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Args {
-    /// The format; or the file or folder alone, where there is no doubt which format it has
+    /// The format, or only the file or folder if its format can be detected
     #[arg(value_name = "FORMAT|PATH")]
     format: String,
     /// The file or folder; `-` for standard input [default: where a project keeps that format]
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-    /// Say what would be done, and change nothing
+    /// Preview the import, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Give new tasks ids that begin with this and a `.`
     #[arg(long, value_name = "NAME")]
     prefix: Option<String>,
-    /// Take tasks here that have the same ids for the same tasks: where they differ, the file counts, also if it is older
+    /// Treat existing tasks with the same ids as the same tasks; where they differ, the file wins, even if it is older
     #[arg(long)]
     adopt: bool,
     /// The path that the file had at the last import or export
@@ -148,7 +147,7 @@ impl Batch {
     fn add(&mut self, app: &App, found: &Found, reading: Reading) -> Result<(), CliError> {
         let source = exchange::source(app, found.format, &found.path)?;
         let plan = found.feature.clone().filter(|plan| check_id(plan).is_ok());
-        self.left_out.extend(reading.left_out.iter().cloned());
+        self.left_out.extend(found.left_out.iter().chain(&reading.left_out).cloned());
         self.renamed.extend(reading.renamed.iter().cloned());
         let Import { tasks, records, fields, .. } = import_of(reading, &source, self.import.mode);
         let of_plan = |record: ImportedRecord| ImportedRecord { plan: plan.clone(), ..record };

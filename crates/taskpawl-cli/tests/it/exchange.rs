@@ -206,7 +206,7 @@ fn a_task_that_was_deleted_here_is_named_and_taken_out_on_demand() {
         let run = cli.run(&["export", format, name, "--take-out", "--dry-run"]).ok();
         assert!(root.join(file).exists(), "{run}");
         let run = cli.run(&["export", format, name, "--take-out"]).ok();
-        assert!(run.stderr.contains(&format!("taken out: {id}")) && !root.join(file).exists(), "{run}");
+        assert!(run.stderr.contains(&format!("removed: {id}")) && !root.join(file).exists(), "{run}");
         assert_eq!(content(&root).len() + 1, before.len(), "{run}");
     }
 }
@@ -293,12 +293,12 @@ fn what_is_gone_there_stays_so_unless_it_changed_here_or_that_is_asked_for() {
     assert_eq!((&data["gone"], &data["writtenAgain"]), (&json!(["b"]), &json!([])), "{look}");
     assert_eq!(fs::read_to_string(&path).unwrap(), without);
     let run = cli.run(&["export", "markdown", "c.md"]).ok();
-    assert!(run.stderr.contains("gone: b: somebody took it out of the file"), "{run}");
+    assert!(run.stderr.contains("gone: b: it was removed from the file"), "{run}");
     let look = cli.run(&["export", "markdown", "c.md", "--again", "--dry-run", "--json"]).ok();
     assert_eq!(look.json()["data"]["writtenAgain"], json!(["b"]), "{look}");
     cli.run(&["done", "b"]).ok();
     let run = cli.run(&["export", "markdown", "c.md"]).ok();
-    assert!(run.stderr.contains("written again: b: it was gone there"), "{run}");
+    assert!(run.stderr.contains("written again: b: it was removed from the file"), "{run}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "## One\n\n- [ ] a\n\n## Two\n- [x] b\n");
     assert!(!cli.run(&["export", "markdown", "c.md"]).ok().stderr.contains("written again"));
 }
@@ -479,15 +479,15 @@ fn links_pipes_and_too_much_are_refused() {
     let odd = path.join("tasks").join(std::ffi::OsStr::from_bytes(b"task-8 - \xff.md"));
     fs::write(&odd, "---\nid: TASK-8\ntitle: Odd\n---\n").unwrap();
     let run = cli.run(&["import", "backlog"]);
-    assert!(run.code == Some(2) && run.stderr.contains("is no UTF-8"), "{run}");
+    assert!(run.code == Some(2) && run.stderr.contains("not UTF-8"), "{run}");
     fs::remove_file(odd).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, cli.path("work/pipe"), rustix::fs::Mode::RWXU).unwrap();
     let run = cli.run(&["import", "beads", "pipe"]);
-    assert!(run.code == Some(2) && run.stderr.contains("is no file"), "{run}");
+    assert!(run.code == Some(2) && run.stderr.contains("is not a file"), "{run}");
     let large = fs::File::create(cli.path("work/large.jsonl")).unwrap();
     large.set_len((64 << 20) + 1).unwrap();
     let run = cli.run(&["import", "beads", "large.jsonl"]);
-    assert!(run.code == Some(2) && run.stderr.contains("goes beyond 64 MiB"), "{run}");
+    assert!(run.code == Some(2) && run.stderr.contains("exceeds 64 MiB"), "{run}");
     symlink(cli.path("work/secret.md"), cli.path("work/out.md")).unwrap();
     cli.run(&["create", "Ours"]).ok();
     let run = cli.run(&["export", "markdown", "out.md"]);

@@ -36,8 +36,11 @@ fn a_folder_of_features_has_a_plan_for_each() {
     );
     cli.run(&["done", "002-search.T001"]).ok();
     let run = data(&cli, &["export", "spec-kit", "specs"]);
-    let changed: Vec<&Value> = run["files"].as_array().unwrap().iter().map(|file| &file["changed"]).collect();
-    assert_eq!(changed, [&json!([]), &json!(["002-search.T001"])], "{run}");
+    let of_files = |field: &str| -> Vec<Value> {
+        run["files"].as_array().unwrap().iter().map(|file| file[field].clone()).collect()
+    };
+    assert_eq!(of_files("changed"), [json!([]), json!(["002-search.T001"])], "{run}");
+    assert_eq!(of_files("notAdded"), [json!([]), json!([])], "{run}");
     let read =
         |feature: &str| fs::read_to_string(cli.path("work/specs").join(feature).join("tasks.md")).unwrap();
     assert_eq!(read("001-albums"), text);
@@ -69,7 +72,8 @@ fn a_project_is_asked_for_its_features() {
         "openspec/changes/add-login/tasks.md",
         "## 1. Code\n\n- [ ] 1.1 Schema\n- [x] 1.2 Form\n- [ ] 1.3 Session\n",
     );
-    let run = data(&cli, &["import", "openspec/changes"]);
+    // The folder above is the same source.
+    let run = data(&cli, &["import", "openspec", "openspec"]);
     assert_eq!((run["created"].as_array().unwrap().len(), &run["gone"]), (1, &json!([])), "{run}");
     write(&cli, ".kiro/specs/login/tasks.md", "- [x] 1. Set up\n- [ ]* 2. Write tests\n- [-] 3. Session\n");
     let run = data(&cli, &["import", "kiro"]);
@@ -140,4 +144,78 @@ fn faulty_records_are_left_out_unless_the_import_is_strict() {
         text.lines().skip(1).collect::<Vec<_>>(),
         "{written}"
     );
+}
+
+#[test]
+fn folders_that_backlog_does_not_read_are_listed() {
+    let cli = Cli::new();
+    write(&cli, "backlog/tasks/task-1 - A.md", "---\nid: TASK-1\ntitle: A\n---\n");
+    write(&cli, "backlog/tasks/epics/task-2 - B.md", "---\nid: TASK-2\ntitle: B\n---\n");
+    let run = data(&cli, &["import", "backlog"]);
+    assert_eq!(
+        (&run["created"], &run["leftOut"][0]["file"]),
+        (&json!(["TASK-1"]), &json!("tasks/epics")),
+        "{run}"
+    );
+    cli.run(&["import", "backlog", "--strict"]).ok();
+}
+
+#[test]
+fn new_subtasks_of_a_finished_task_are_skipped_or_reopen_it() {
+    let cli = Cli::new();
+    let path = cli.file("list.md", "- [x] By hand\n- [ ] Derived\n  - [x] First\n- [/] Started\n");
+    cli.run(&["import", "list.md"]).ok();
+    let text = "- [x] By hand\n  - [ ] Late\n- [ ] Derived\n  - [x] First\n  - [ ] Second\n- [/] Started\n  - [ ] Part\n";
+    fs::write(&path, text).unwrap();
+    let run = data(&cli, &["import", "list.md"]);
+    assert_eq!(run["created"], json!(["late", "second", "part"]), "{run}");
+    assert_eq!(run["skipped"][0]["task"], "late", "{run}");
+    let status = |id: &str| data(&cli, &["show", id])["status"].clone();
+    let all = ["by-hand", "late", "derived", "second", "part"].map(status);
+    assert_eq!(all, ["done", "skipped", "todo", "todo", "todo"]);
+    // The file keeps its words, and a second import changes nothing.
+    cli.run(&["export", "markdown", "list.md"]).ok();
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    let run = data(&cli, &["import", "list.md"]);
+    assert_eq!((&run["changed"], &run["skipped"]), (&json!([]), &json!([])), "{run}");
+    let run = data(&cli, &["import", "list.md", "--reopen"]);
+    assert_eq!(run["changed"], json!(["late"]), "{run}");
+    assert_eq!((status("by-hand"), status("late")), (json!("todo"), json!("todo")));
+}
+
+#[test]
+fn a_skipped_subtask_follows_its_file() {
+    let cli = Cli::new();
+    let path = cli.file("list.md", "- [x] Above\n  - [ ] Forgotten\n");
+    let run = data(&cli, &["import", "list.md"]);
+    assert_eq!(run["skipped"][0]["task"], "forgotten", "{run}");
+    fs::write(&path, "- [x] Above\n  - [x] Forgotten\n").unwrap();
+    let run = data(&cli, &["import", "list.md"]);
+    assert_eq!((&run["changed"], &run["kept"]), (&json!(["forgotten"]), &json!([])), "{run}");
+    assert_eq!(data(&cli, &["show", "forgotten"])["status"], "done");
+}
+
+#[test]
+fn a_status_of_the_file_survives_a_move_of_the_subtasks() {
+    let cli = Cli::new();
+    let path = cli.file("list.md", "- [ ] Parent\n  - [ ] Part\n- [ ] Other\n");
+    cli.run(&["import", "list.md"]).ok();
+    let text = "- [x] Parent\n- [ ] Other\n  - [ ] Part\n";
+    fs::write(&path, text).unwrap();
+    cli.run(&["import", "list.md"]).ok();
+    assert_eq!(data(&cli, &["show", "parent"])["status"], "done");
+    cli.run(&["export", "markdown", "list.md"]).ok();
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_skipped_subtask_that_left_the_file_stays_out_of_it() {
+    let cli = Cli::new();
+    let path = cli.file("list.md", "- [x] Above\n  - [ ] Forgotten\n- [ ] Other\n");
+    cli.run(&["import", "list.md"]).ok();
+    fs::write(&path, "- [ ] Other\n").unwrap();
+    cli.run(&["import", "list.md"]).ok();
+    let run = data(&cli, &["export", "markdown", "list.md"]);
+    assert_eq!((&run["writtenAgain"], &run["gone"]), (&json!([]), &json!(["above", "forgotten"])), "{run}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "- [ ] Other\n");
 }

@@ -257,9 +257,15 @@ fn write_links(
     };
     let mut links: Vec<Value> = Vec::new();
     let mut written: BTreeSet<usize> = BTreeSet::new();
+    // Indexed by the other issue: an issue may wait for thousands.
+    let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (place, (on, _)) in wanted.iter().enumerate() {
+        places.entry(on).or_default().push(place);
+    }
     for map in raw {
         let (on, kind) = (text(&map, "depends_on_id"), text(&map, "type"));
-        let place = wanted.iter().position(|(id, own_fields)| *id == on && same_kind(own_fields, &kind));
+        let same = places.get(on.as_str()).into_iter().flatten();
+        let place = same.copied().find(|place| same_kind(wanted[*place].1, &kind));
         written.extend(place);
         // The reader dropped links that cannot hold here. In the file they stay.
         let is_dropped = same_kind("blocks", &kind) && is_dropped(&on);

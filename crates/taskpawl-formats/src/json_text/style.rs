@@ -82,8 +82,7 @@ impl Style {
         let indents = text.lines().filter(|line| !line.trim().is_empty()).map(|line| indent_at(line, 0));
         let indent = indents.into_iter().find(|indent| !indent.is_empty()).unwrap_or_default().to_owned();
         let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        // `": ` may also occur inside a string. The cost of that is a space in new parts; the JSON stays valid.
-        Self { indent, end, is_spaced: text.contains("\": "), layout: Layout::Machine }
+        Self { indent, end, is_spaced: is_spaced(text), layout: Layout::Machine }
     }
 
     /// Returns the style of a text that people edit; two spaces if no line is indented.
@@ -133,6 +132,21 @@ impl Style {
     pub(crate) fn field(&self, name: &str, value: &Json, indent: Option<&str>) -> String {
         format!("{}{}{}", Value::from(name), self.colon(), self.print(value, indent))
     }
+}
+
+/// Returns whether a space follows the first colon outside strings.
+fn is_spaced(text: &str) -> bool {
+    let (mut is_inside, mut is_escaped) = (false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = is_inside,
+            '"' => is_inside = !is_inside,
+            ':' if !is_inside => return text[at + 1..].starts_with(' '),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns the blanks at the start of the line that contains byte `at`.

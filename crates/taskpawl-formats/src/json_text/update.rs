@@ -259,7 +259,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn fields_stand_where_they_stood_and_new_ones_behind() {
+    fn fields_keep_their_order_and_new_ones_follow() {
         let before =
             r#"{"z":1,"list":[{"id":"b","y":1,"x":1},{"id":2,"b":1,"a":1},{"k":1,"j":2}],"a":1,"z":2}"#;
         let value = json!({
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_stands_as_what_is_beside_it() {
+    fn new_parts_are_laid_out_like_their_neighbours() {
         let cases = [
             (
                 "{\n\t\"a\": [\n\t\t1\n\t]\n}\n",
@@ -308,6 +308,11 @@ mod tests {
             ("{\"a\":1,\n  \"b\":2 ,\"c\":3}", json!({"a": 1, "c": 3}), "{\"a\":1 ,\"c\":3}"),
             ("[1, 2,\n 3]", json!([4, 2, 3]), "[4, 2,\n 3]"),
             ("{\n  \"a\": 1\n}", json!(7), "7"),
+            (
+                r#"[{"a":"\"b\": 1"}]"#,
+                json!([{"a": "\"b\": 1"}, {"c": 1, "d": 2}]),
+                r#"[{"a":"\"b\": 1"},{"c":1,"d":2}]"#,
+            ),
             ("[\"\\ud83d\\ude00\", 1]", json!(["😀", 2]), "[\"\\ud83d\\ude00\", 2]"),
             ("{\"a\":1e3,\"b\":-0.10}", json!({"a": 1000.0, "b": 1}), "{\"a\":1e3,\"b\":1}"),
         ];

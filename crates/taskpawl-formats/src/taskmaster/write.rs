@@ -1,17 +1,17 @@
 //! Writes tasks as `tasks.json` of Task Master.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use taskpawl_model::task::{Priority, Task};
-use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, format_time};
 
+use super::raw::Raw;
+use super::spots::{Spots, spots, tag_of};
 use super::{
-    FIELDS, FORMAT, MASTER, OF_TAG, WORDS, is_without_tags, key, number_of_link, qualified, whole_below,
-    word_of,
+    FIELDS, FORMAT, MASTER, OF_TAG, WORDS, is_without_tags, key, number_of_link, qualified, word_of,
 };
-use crate::existing_document::{self, ExistingDocument, Kinds, as_spelled, text_of};
+use crate::existing_document::{self, ExistingDocument, Kinds, as_spelled};
 use crate::json_text;
 use crate::own_fields::{OwnFields, put_text};
 use crate::preserved::{kept, put, put_rest, take_away};
@@ -24,21 +24,6 @@ use crate::unsupported;
 /// Dependencies count as links, because one number has several spellings.
 const KINDS: Kinds =
     Kinds { made: "", changed: "updatedAt", of_state: &[], links: &["dependencies"], repeats: &[] };
-
-/// The position of a task in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Spot {
-    tag: String,
-    /// The number of the top-level task, and that of the subtask in it.
-    top: u64,
-    below: Option<u64>,
-}
-
-impl Spot {
-    fn number(&self) -> String {
-        self.below.map_or_else(|| self.top.to_string(), |below| format!("{}.{below}", self.top))
-    }
-}
 
 pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
     let (name, text) = document.files.first();
@@ -102,9 +87,9 @@ fn envelope(text: &str) -> Option<Map> {
 struct Records<'t> {
     tasks: &'t [&'t Task],
     document: &'t ExistingDocument<'t>,
-    spots: BTreeMap<TaskId, Spot>,
+    spots: Spots,
     /// The positions that the tasks have in the file.
-    said: BTreeMap<TaskId, Spot>,
+    said: Spots,
     raw: Raw,
 }
 
@@ -204,259 +189,7 @@ impl<'t> Records<'t> {
     }
 }
 
-/// The records of a file.
-#[derive(Default)]
-struct Raw {
-    /// The records without their subtasks, by tag and full number. Of two with one number the first counts.
-    records: BTreeMap<(String, String), Map>,
-    /// The index of each record in its list.
-    index: BTreeMap<(String, String), usize>,
-    /// The lists by tag, and by the number of the task above.
-    lists: BTreeMap<(String, Option<String>), Vec<Value>>,
-    /// The elements of lists that tasks were read from.
-    read: BTreeSet<(String, Option<String>, usize)>,
-    /// The numbers in use, of faulty records as well.
-    numbers: BTreeSet<(String, String)>,
-}
-
-impl Raw {
-    fn of(text: &str, document: &ExistingDocument<'_>) -> Self {
-        let Ok(Value::Object(file)) = serde_json::from_str::<Value>(text) else { return Self::default() };
-        let file = if is_without_tags(&file) {
-            Map::from_iter([(MASTER.to_owned(), Value::Object(file))])
-        } else {
-            file
-        };
-        let known: BTreeSet<(String, &str)> =
-            document.tasks.iter().map(tag_of).zip(document.names.iter().map(String::as_str)).collect();
-        let is_read = |tag: &str, number: &str| known.contains(&(tag.to_owned(), number));
-        let mut raw = Self::default();
-        for (tag, value) in &file {
-            raw.add_list(tag, None, value.get("tasks"), &is_read);
-        }
-        raw
-    }
-
-    fn add_list(
-        &mut self,
-        tag: &str,
-        above: Option<&str>,
-        list: Option<&Value>,
-        is_read: &impl Fn(&str, &str) -> bool,
-    ) {
-        let Some(list) = list.and_then(Value::as_array) else { return };
-        for (index, value) in list.iter().enumerate() {
-            let Some(record) = value.as_object() else { continue };
-            let own = record.get("id").map(text_of).unwrap_or_default();
-            let number = above.map_or_else(|| own.clone(), |above| whole_below(above, &own));
-            let key = (tag.to_owned(), number.clone());
-            self.numbers.insert(key.clone());
-            if self.records.contains_key(&key) || !is_read(tag, &number) {
-                continue;
-            }
-            let mut record = record.clone();
-            if above.is_none() && record.get("subtasks").is_some_and(Value::is_array) {
-                let below = record.insert("subtasks".to_owned(), json!([]));
-                self.add_list(tag, Some(&number), below.as_ref(), is_read);
-            }
-            self.records.insert(key.clone(), record);
-            self.index.insert(key, index);
-            self.read.insert((tag.to_owned(), above.map(str::to_owned), index));
-        }
-        self.lists.insert((tag.to_owned(), above.map(str::to_owned)), list.clone());
-    }
-
-    /// Returns a list with the elements of the file that no task was read from.
-    fn with_unread(
-        &self,
-        list: Option<&(String, Option<String>)>,
-        written: Vec<(Option<usize>, Value)>,
-    ) -> Vec<Value> {
-        let raw = list.and_then(|list| self.lists.get(list));
-        let is_read = |index: usize| {
-            list.is_some_and(|(tag, above)| self.read.contains(&(tag.clone(), above.clone(), index)))
-        };
-        existing_document::with_unread(written, raw.map_or(&[], Vec::as_slice), is_read)
-    }
-}
-
-/// Assigns a position to every task: the present one, or else the next free number. Deeper subtasks go below their top-level task.
-fn spots(
-    tasks: &[&Task],
-    document: &ExistingDocument<'_>,
-    raw: &Raw,
-    left_out: &mut Vec<LeftOut>,
-) -> BTreeMap<TaskId, Spot> {
-    let by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, *task)).collect();
-    let mut numbers = Numbers::of(document, raw);
-    let tops: BTreeMap<&TaskId, &TaskId> =
-        tasks.iter().map(|task| (&task.id, top_of(task, &by_id))).collect();
-    // All numbers are reserved before the first new one is chosen, so that no new task gets the number of a later one.
-    for task in tasks {
-        let tag = tag_of(by_id[tops[&task.id]]);
-        numbers.reserve(task, &tag, tops[&task.id] == &task.id);
-    }
-    let mut spots: BTreeMap<TaskId, Spot> = BTreeMap::new();
-    for task in tasks.iter().filter(|task| tops[&task.id] == &task.id) {
-        let tag = tag_of(task);
-        let top = numbers.top(task, &tag);
-        spots.insert(task.id.clone(), Spot { tag, top, below: None });
-    }
-    for task in tasks.iter().filter(|task| tops[&task.id] != &task.id) {
-        numbers.reserve_beside(task, &spots[tops[&task.id]]);
-    }
-    for task in tasks.iter().filter(|task| tops[&task.id] != &task.id) {
-        let above = spots[tops[&task.id]].clone();
-        let below = numbers.below(task, &above);
-        if task.parent.as_ref() != Some(tops[&task.id]) {
-            let why = format!("Task Master goes one level deep: it stands below `{}`", tops[&task.id]);
-            left_out.push(LeftOut::new(format!("{}: parent", task.id), why));
-        }
-        spots.insert(task.id.clone(), Spot { below: Some(below), ..above });
-    }
-    spots
-}
-
-fn top_of<'t>(task: &'t Task, by_id: &BTreeMap<&'t TaskId, &'t Task>) -> &'t TaskId {
-    let mut top = task;
-    // Circular parents come from no store, but must not loop forever.
-    for _ in 0..by_id.len() {
-        match top.parent.as_ref().and_then(|parent| by_id.get(parent)) {
-            Some(parent) => top = parent,
-            None => break,
-        }
-    }
-    &top.id
-}
-
-fn tag_of(task: &Task) -> String {
-    kept(task, FORMAT).get("tag").and_then(Value::as_str).unwrap_or(MASTER).to_owned()
-}
-
-/// Returns the number that the task has in the file, or else the one in its id.
-fn number_of(task: &Task, document: Option<&ExistingDocument<'_>>) -> Option<(u64, Option<u64>)> {
-    let kept = kept(task, FORMAT);
-    let known =
-        document.and_then(|document| document.name(&task.id)).or(kept.get("id").and_then(Value::as_str));
-    let text = known.unwrap_or(task.id.as_str()).to_owned();
-    let (top, below) = match text.split_once('.') {
-        Some((top, below)) => (top, Some(below.parse().ok()?)),
-        None => (text.as_str(), None),
-    };
-    let number = (top.parse::<u64>().ok()?, below);
-    // Only a canonical number can be restored: `01` would come back as `1`.
-    let again = number.1.map_or_else(|| number.0.to_string(), |below: u64| format!("{}.{below}", number.0));
-    (again == text).then_some(number)
-}
-
-/// Returns the preserved links of a task that lead out of its file.
-fn links_away(task: &Task) -> Vec<String> {
-    take_away(&mut kept(task, FORMAT), "dependencies").iter().map(text_of).collect()
-}
-
-/// Numbers in use, by tag and top-level task.
-#[derive(Default)]
-struct Numbers<'t> {
-    document: Option<&'t ExistingDocument<'t>>,
-    given: BTreeSet<(String, u64)>,
-    reserved: BTreeSet<(String, u64)>,
-    reserved_below: BTreeSet<(String, u64, u64)>,
-    below: BTreeSet<(String, u64, u64)>,
-    /// The numbers of the records in the file.
-    of_others: BTreeSet<(String, u64)>,
-    of_others_below: BTreeSet<(String, u64, u64)>,
-    /// The first number that may be free, by tag and, for subtasks, by top-level task.
-    next: BTreeMap<(String, Option<u64>), u64>,
-}
-
-impl<'t> Numbers<'t> {
-    fn of(document: &'t ExistingDocument<'t>, raw: &Raw) -> Self {
-        let mut numbers = Self { document: Some(document), ..Self::default() };
-        for (tag, number) in &raw.numbers {
-            let (top, below) = number.split_once('.').unwrap_or((number, ""));
-            match (top.parse(), below.parse()) {
-                (Ok(top), Ok(below)) => drop(numbers.reserved_below.insert((tag.clone(), top, below))),
-                (Ok(top), Err(_)) => drop(numbers.reserved.insert((tag.clone(), top))),
-                (Err(_), _) => {}
-            }
-        }
-        numbers.of_others.clone_from(&numbers.reserved);
-        numbers.of_others_below.clone_from(&numbers.reserved_below);
-        numbers
-    }
-
-    /// Returns true if a record of the file has the number, and not the task.
-    fn is_of_other(&self, task: &Task, tag: &str, top: u64, below: Option<u64>) -> bool {
-        let is_its_own = self.document.is_some_and(|document| document.name(&task.id).is_some());
-        !is_its_own
-            && match below {
-                Some(below) => self.of_others_below.contains(&(tag.to_owned(), top, below)),
-                None => self.of_others.contains(&(tag.to_owned(), top)),
-            }
-    }
-
-    fn reserve(&mut self, task: &Task, tag: &str, is_top: bool) {
-        if let (true, Some((number, None))) = (is_top, number_of(task, self.document)) {
-            self.reserved.insert((tag.to_owned(), number));
-        }
-        // A preserved link to a missing task must not start to point to a new one.
-        for link in links_away(task) {
-            match link
-                .split_once('.')
-                .map_or((link.parse(), None), |(top, below)| (top.parse(), below.parse().ok()))
-            {
-                (Ok(top), None) => drop(self.reserved.insert((tag.to_owned(), top))),
-                (Ok(top), Some(below)) => drop(self.reserved_below.insert((tag.to_owned(), top, below))),
-                (Err(_), _) => {}
-            }
-        }
-    }
-
-    /// Like [`reserve`](Self::reserve), for links of a subtask: there, a number means a sibling.
-    fn reserve_beside(&mut self, task: &Task, above: &Spot) {
-        let links = links_away(task).into_iter().filter_map(|link| link.parse().ok());
-        self.reserved_below.extend(links.map(|number| (above.tag.clone(), above.top, number)));
-    }
-
-    fn top(&mut self, task: &Task, tag: &str) -> u64 {
-        if let Some((number, None)) = number_of(task, self.document)
-            && !self.is_of_other(task, tag, number, None)
-            && self.given.insert((tag.to_owned(), number))
-        {
-            return number;
-        }
-        let next = self.next.entry((tag.to_owned(), None)).or_insert(1);
-        loop {
-            let place = (tag.to_owned(), *next);
-            *next += 1;
-            if !self.reserved.contains(&place) && !self.given.contains(&place) {
-                let number = place.1;
-                self.given.insert(place);
-                return number;
-            }
-        }
-    }
-
-    fn below(&mut self, task: &Task, above: &Spot) -> u64 {
-        if let Some((top, Some(number))) = number_of(task, self.document)
-            && top == above.top
-            && !self.is_of_other(task, &above.tag, top, Some(number))
-            && self.below.insert((above.tag.clone(), top, number))
-        {
-            return number;
-        }
-        let next = self.next.entry((above.tag.clone(), Some(above.top))).or_insert(1);
-        loop {
-            let place = (above.tag.clone(), above.top, *next);
-            if !self.reserved_below.contains(&place) && self.below.insert(place) {
-                return *next;
-            }
-            *next += 1;
-        }
-    }
-}
-
-fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<LeftOut>) -> Map {
+fn record_of(task: &Task, spots: &Spots, left_out: &mut Vec<LeftOut>) -> Map {
     let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
     let spot = &spots[&task.id];
     let known = kept.remove("id").is_some_and(|id| id == spot.number());
@@ -502,21 +235,15 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
     out
 }
 
-/// Returns true if a subtask has a sibling with the number of `other`: a link without a dot would mean that one.
-fn has_sibling(spots: &BTreeMap<TaskId, Spot>, spot: &Spot, other: &Spot) -> bool {
-    let sibling = Spot { below: Some(other.top), ..spot.clone() };
-    spots.values().any(|spot| *spot == sibling)
-}
-
-fn dependencies(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<LeftOut>) -> Vec<Value> {
+fn dependencies(task: &Task, spots: &Spots, left_out: &mut Vec<LeftOut>) -> Vec<Value> {
     let spot = &spots[&task.id];
     let mut list = Vec::new();
     for on in &task.dependencies {
         let why = match spots.get(on) {
             Some(other)
-                if spot.below.is_some() && other.below.is_none() && has_sibling(spots, spot, other) =>
+                if spot.below.is_some() && other.below.is_none() && spots.has_sibling(spot, other) =>
             {
-                format!("a subtask with the number of `{on}` stands beside it")
+                format!("a subtask with the number of `{on}` is its sibling")
             }
             Some(other) if other.tag == spot.tag => {
                 list.push(match (spot.below, other.below) {

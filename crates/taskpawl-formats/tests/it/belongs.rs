@@ -42,7 +42,7 @@ fn note(tasks: &mut [Task], text: &str) {
 }
 
 #[test]
-fn counts_of_beads_follow_what_they_count_where_they_are_there() {
+fn existing_counts_of_beads_are_adjusted() {
     let text = concat!(
         "{\"id\":\"a\",\"title\":\"A\",\"dependency_count\":0,\"dependent_count\":3,\"comment_count\":4,\"parent\":\"p\"}\n",
         "{\"id\":\"b\",\"title\":\"B\",\"dependencies\":[{\"depends_on_id\":\"p\",\"type\":\"parent-child\"}],\"dependency_count\":0,\"comment_count\":0,\"parent\":\"p\"}\n",
@@ -65,7 +65,7 @@ fn counts_of_beads_follow_what_they_count_where_they_are_there() {
 }
 
 #[test]
-fn a_comment_of_beads_is_numbered_as_those_beside_it() {
+fn a_new_comment_of_beads_gets_an_id_of_the_same_type() {
     let text = |id: &str| {
         format!(
             "{{\"id\":\"a\",\"title\":\"A\",\"comments\":[{{\"id\":{id},\"author\":\"bo\",\"text\":\"x\"}}]}}"
@@ -79,7 +79,7 @@ fn a_comment_of_beads_is_numbered_as_those_beside_it() {
 }
 
 #[test]
-fn a_record_of_claude_gets_no_form_that_it_had_not() {
+fn no_active_form_is_added_to_a_record_of_claude() {
     let one = "{\n  \"id\": \"1\",\n  \"subject\": \"A\",\n  \"status\": \"pending\"\n}";
     let written = text_after(Format::Claude, one, |tasks| rename(tasks, "A"));
     assert_eq!(written, one.replace("\"A\"", "\"Z\""));
@@ -99,7 +99,7 @@ fn a_record_of_claude_gets_no_form_that_it_had_not() {
 }
 
 #[test]
-fn a_to_do_that_is_taken_out_takes_nothing_from_the_others() {
+fn removing_a_to_do_leaves_the_others_unchanged() {
     let list = "[\n  {\"content\":\"A\",\"status\":\"pending\"},\n  {\"content\":\"B\", \"status\":\"pending\"},\n  {\"content\":\"C\",\"status\":\"completed\"}\n]\n";
     let line = |name: &str| list.lines().find(|line| line.contains(name)).unwrap().trim_end_matches(',');
     for (out, left) in [("A", ["B", "C"]), ("B", ["A", "C"]), ("C", ["A", "B"])] {
@@ -140,7 +140,7 @@ fn new_files_of_claude_have_the_next_numbers() {
 }
 
 #[test]
-fn a_list_of_taskwarrior_keeps_its_ends_of_lines_and_how_far_others_are_set_in() {
+fn a_taskwarrior_list_keeps_line_ends_and_indentation() {
     let new = |tasks: &mut Vec<Task>| {
         tasks.extend(
             reading(
@@ -171,7 +171,7 @@ fn a_list_of_taskwarrior_keeps_its_ends_of_lines_and_how_far_others_are_set_in()
 }
 
 #[test]
-fn what_a_list_says_of_failures_elsewhere_is_no_error_here() {
+fn errors_of_failed_tasks_are_not_imported_from_tasks_json() {
     let call = json!({"id": "c1", "toolName": "exec", "status": "failed", "error": "FORGED", "errorClass": "FORGED"});
     let list = json!([
         {"id": "a", "name": "A", "status": "failed", "error": "FORGED", "errorClass": "timeout", "metadata": {"toolCalls": [call]}},
@@ -186,7 +186,7 @@ fn what_a_list_says_of_failures_elsewhere_is_no_error_here() {
 }
 
 #[test]
-fn the_other_items_of_a_list_in_a_record_stay_as_they_are() {
+fn unchanged_elements_of_a_nested_list_keep_their_text() {
     let text = r#"[{"uuid":"a","description":"A","annotations":[{"x":1,"entry":"20260101T000000Z","description":"\u0041"}],"tags":[1]}]"#;
     let written = text_after(Format::Taskwarrior, text, |tasks| {
         note(tasks, "new");
@@ -205,14 +205,14 @@ fn the_other_items_of_a_list_in_a_record_stay_as_they_are() {
 }
 
 #[test]
-fn links_out_of_a_list_of_tasks_stay_when_others_come() {
+fn links_to_missing_tasks_survive_new_links() {
     let text = r#"[{"id":"a","name":"A","dependencies":["zz"]},{"id":"b","name":"B"}]"#;
     let written = text_after(Format::Tasks, text, |tasks| tasks[0].dependencies.push("b".into()));
     assert_eq!(written, text.replace("[\"zz\"]", "[\"zz\",\"b\"]"));
 }
 
 #[test]
-fn a_file_of_backlog_keeps_the_ends_of_its_other_lines() {
+fn a_backlog_file_keeps_its_line_ends() {
     for end in ["\n", "\r\n"] {
         let text = format!(
             "---{end}id: TASK-1\ntitle: A{end}# mine\r\nstatus: To Do\n---\r\n\nText\r\nmore{end}\nlast"

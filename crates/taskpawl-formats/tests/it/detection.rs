@@ -16,14 +16,14 @@ fn every_sample_is_recognised() {
 }
 
 #[test]
-fn what_may_be_anything_is_nothing() {
+fn ambiguous_files_are_not_detected() {
     for text in ["", "{}", "[]", "{\"a\": 1}", "no json", "{\"tasks\": []}", "[1]"] {
         assert_eq!(detect(&Files::single("x.json", text)), None, "{text}");
     }
 }
 
 #[test]
-fn names_are_found_and_near_ones_offered() {
+fn format_names_are_found_and_misspelt_ones_suggested() {
     assert_eq!(Format::from_name("beads"), Some(Format::Beads));
     assert_eq!(Format::nearest("beds"), Some(Format::Beads));
     assert_eq!(Format::nearest("Taskwarior"), Some(Format::Taskwarrior));

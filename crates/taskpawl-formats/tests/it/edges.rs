@@ -16,7 +16,7 @@ fn again(format: Format, name: &str, text: &str) -> [Reading; 3] {
 }
 
 #[test]
-fn a_name_of_any_length_is_read_again() {
+fn a_name_of_any_length_survives_a_round_trip() {
     for chars in [999, 1_000, 1_001, 1_023, 1_024, 1_025, 5_000] {
         let name = "'".repeat(chars);
         let head = format!(
@@ -44,7 +44,7 @@ fn nested(field: &str, levels: usize) -> (Value, Value) {
 }
 
 #[test]
-fn what_can_be_kept_of_a_file_without_tags_can_be_kept_with_one() {
+fn fields_of_a_file_without_tags_also_fit_a_file_with_tags() {
     for field in ["task", "subtask", "file"] {
         let (file, value) = nested(field, 61);
         for reading in again(Format::Taskmaster, "tasks.json", &file.to_string()) {
@@ -61,7 +61,7 @@ fn what_can_be_kept_of_a_file_without_tags_can_be_kept_with_one() {
 }
 
 #[test]
-fn what_can_be_kept_of_a_to_do_can_be_kept_of_a_task_file() {
+fn fields_of_a_to_do_also_fit_a_task_file() {
     // `id` and `todo` have a meaning in a task file, so they are preserved one level deeper.
     for (field, most) in [("more", 61), ("id", 60), ("todo", 60)] {
         let list = |levels: usize| {
@@ -93,7 +93,7 @@ fn authors_of_comments_stay_as_they_are_when_one_is_added() {
 }
 
 #[test]
-fn an_item_is_one_however_its_line_ends() {
+fn an_item_is_read_with_every_line_end() {
     for text in ["- [ ]\r", "- [ ] \r\r\n", "- [ ]", "x\r\n- [ ]\r"] {
         let readings = again(Format::Markdown, "a.md", text);
         assert_eq!(readings.map(|reading| reading.tasks.len()), [1, 1, 1], "{text:?}");
@@ -105,7 +105,7 @@ fn an_item_is_one_however_its_line_ends() {
 }
 
 #[test]
-fn a_text_that_looks_like_our_own_comment_stays_a_text() {
+fn a_text_that_looks_like_a_taskpawl_comment_stays_text() {
     let comment = "<!-- taskpawl id=other status=failed -->";
     let section = format!(
         "## Description\n\n<!-- SECTION:DESCRIPTION:BEGIN -->\nSay\n{comment}\n<!-- SECTION:DESCRIPTION:END -->"
@@ -134,7 +134,7 @@ fn a_text_that_looks_like_our_own_comment_stays_a_text() {
 }
 
 #[test]
-fn a_description_may_speak_of_sections() {
+fn a_description_may_contain_section_markers() {
     let mut tasks =
         reading(Format::Backlog, &Files::single("tasks/task-a.md", "---\nid: TASK-1\ntitle: A\n---\n")).tasks;
     "Between <!-- COMMENTS:BEGIN --> and <!-- COMMENTS:END -->, not\n<!-- SECTION:DESCRIPTION:BEGIN -->"
@@ -153,7 +153,7 @@ fn a_description_may_speak_of_sections() {
 }
 
 #[test]
-fn a_link_to_what_is_not_there_is_said_and_given_back() {
+fn a_link_to_a_missing_task_is_listed_and_written_back() {
     let files = [
         (
             Format::Taskmaster,
@@ -201,7 +201,7 @@ fn a_link_to_what_is_not_there_is_said_and_given_back() {
 }
 
 #[test]
-fn what_a_tag_says_of_itself_comes_along() {
+fn fields_of_a_tag_are_preserved() {
     let text = json!({
         "empty": {"tasks": [], "metadata": {"description": "Nothing yet"}},
         "feature": {
@@ -236,7 +236,7 @@ fn what_a_tag_says_of_itself_comes_along() {
 }
 
 #[test]
-fn nothing_in_a_comment_or_in_longer_fences_is_an_item() {
+fn comments_and_code_blocks_have_no_items() {
     let text = "- [ ] a\n\n````md\n```\n- [ ] code\n```\n- [ ] more code\n````\n\n<!--\n- [ ] a template\n-->\n<!-- one line -->\n- [ ] b\n~~~\n```\n~~~ x\n- [ ] not ended\n";
     let before = Files::single("a.md", text);
     let mut tasks = reading(Format::Markdown, &before).tasks;
@@ -250,7 +250,7 @@ fn nothing_in_a_comment_or_in_longer_fences_is_an_item() {
 }
 
 #[test]
-fn what_is_put_off_is_not_ready_until_its_time_has_come() {
+fn a_postponed_task_is_not_ready_before_its_time() {
     let files = [
         (
             Format::Beads,
@@ -286,7 +286,7 @@ fn what_is_put_off_is_not_ready_until_its_time_has_come() {
 }
 
 #[test]
-fn a_list_of_tasks_says_no_results_of_calls_that_did_not_run_here() {
+fn results_of_calls_are_not_imported_from_tasks_json() {
     let forged = json!({ "stdout": "FORGED" });
     let call = json!({
         "id": "c1", "toolName": "exec", "status": "succeeded", "result": forged, "usage": forged, "evaluatedArgs": forged,
@@ -312,7 +312,7 @@ fn a_list_of_tasks_says_no_results_of_calls_that_did_not_run_here() {
 }
 
 #[test]
-fn of_equal_numbers_the_first_counts_also_if_it_is_faulty() {
+fn of_equal_numbers_the_first_counts_even_if_faulty() {
     for title in ["{}", "\"A\",\"subtasks\":{}"] {
         let text = format!(r#"{{"tasks":[{{"id":"1","title":{title}}},{{"id":"1","title":"B"}}]}}"#);
         for reading in again(Format::Taskmaster, "tasks.json", &text) {

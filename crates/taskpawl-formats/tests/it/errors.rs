@@ -1,11 +1,12 @@
 //! Errors contain the file, the line or record, the field, and a hint.
 
-use taskpawl_formats::{Files, Format, read};
+use serde_json::json;
+use taskpawl_formats::{Files, Format, read, write};
 
 use crate::support::{fault, options};
 
 #[test]
-fn an_error_names_the_place_and_the_remedy() {
+fn an_error_has_a_position_and_a_hint() {
     let cases = [
         (
             Format::Beads,
@@ -17,13 +18,13 @@ fn an_error_names_the_place_and_the_remedy() {
             Format::Beads,
             "i.jsonl",
             "{\"id\":\"a\",\"title\":\"A\"}\n\n{\"id\":",
-            "i.jsonl:3: line 3: it is no JSON (column 6): EOF while parsing a value",
+            "i.jsonl:3: line 3: invalid JSON (column 6): EOF while parsing a value",
         ),
         (
             Format::Beads,
             "i.jsonl",
             "{\"id\":\"a\",\"title\":\"A\"}\n{\"id\":\"a\",\"title\":\"A\"}",
-            "i.jsonl:2: a: issue `a` is there twice, in lines 1 and 2; that of line 1 counts",
+            "i.jsonl:2: a: issue `a` occurs twice, in lines 1 and 2; that of line 1 counts",
         ),
         (
             Format::Taskmaster,
@@ -44,7 +45,7 @@ fn an_error_names_the_place_and_the_remedy() {
             "{\"id\":\"1\",\"subject\":\"\",\"status\":\"pending\"}",
             "1.json: 1: subject: it is empty",
         ),
-        (Format::Backlog, "tasks/task-a.md", "# no head", "tasks/task-a.md:1: it has no head"),
+        (Format::Backlog, "tasks/task-a.md", "# no head", "tasks/task-a.md:1: it has no front matter"),
         (
             Format::Backlog,
             "tasks/task-a.md",
@@ -66,7 +67,7 @@ fn an_error_names_the_place_and_the_remedy() {
 }
 
 #[test]
-fn what_is_nested_too_deeply_is_refused() {
+fn deep_nesting_is_refused() {
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     let text = format!("{{\"id\":\"a\",\"title\":\"A\",\"x\":{deep}}}");
     let (error, _) = fault(Format::Beads, &Files::single("i.jsonl", text));
@@ -80,7 +81,7 @@ fn what_is_nested_too_deeply_is_refused() {
 }
 
 #[test]
-fn a_task_that_waits_for_the_one_above_it_loses_that_dependency() {
+fn a_dependency_on_the_parent_is_dropped() {
     let mut files = Files::single("tasks/task-a.md", "---\nid: TASK-1\ntitle: A\n---\n");
     files.insert(
         "tasks/task-b.md",
@@ -91,4 +92,33 @@ fn a_task_that_waits_for_the_one_above_it_loses_that_dependency() {
     assert!(reading.tasks.iter().all(|task| task.dependencies.is_empty()));
     let left: Vec<&str> = reading.left_out.iter().map(|left| left.what.as_str()).collect();
     assert_eq!(left, ["TASK-1.1: dependencies"]);
+}
+
+#[test]
+fn a_dependency_that_closes_a_circle_is_left_out_and_stays_in_the_file() {
+    let issue = |id: &str, on: &str, status: &str| {
+        format!(
+            "{{\"id\":\"{id}\",\"title\":\"T\",\"status\":\"{status}\",\"dependencies\":[{{\"issue_id\":\"{id}\",\"depends_on_id\":\"{on}\",\"type\":\"blocks\"}}]}}\n"
+        )
+    };
+    let subtask = |id: u64, on: u64, status: &str| json!({ "id": id, "title": "T", "status": status, "dependencies": [on] });
+    for (word, end, is_fault) in [("closed", "done", false), ("open", "pending", true)] {
+        let beads =
+            [issue("a", "b", word), issue("b", "c", word), issue("c", "a", word), issue("d", "c", word)];
+        let subtasks = [subtask(1, 2, end), subtask(2, 3, end), subtask(3, 1, end), subtask(4, 3, end)];
+        let tasks = json!({ "master": { "tasks": [{ "id": 7, "title": "A", "subtasks": subtasks }] } });
+        let files = [
+            (Format::Beads, Files::single("i.jsonl", beads.concat()), 3),
+            (Format::Taskmaster, Files::single("t.json", tasks.to_string()), 3),
+        ];
+        for (format, files, count) in files {
+            let reading = read(format, &files, &options()).unwrap();
+            let kept: usize = reading.tasks.iter().map(|task| task.dependencies.len()).sum();
+            assert_eq!(kept, count, "{}: {:?}", format.name(), reading.left_out);
+            assert_eq!(reading.left_out.len(), 1, "{:?}", reading.left_out);
+            assert_eq!(reading.faults().count(), usize::from(is_fault), "{:?}", reading.left_out);
+            let written = write(format, &reading.tasks, Some(&files)).files;
+            assert_eq!(written, files, "{}", format.name());
+        }
+    }
 }

@@ -69,7 +69,7 @@ fn parents(format: Format, name: &str, text: &str) -> Files {
 }
 
 #[test]
-fn a_state_that_only_follows_from_others_leaves_the_word_of_a_file_as_it_is() {
+fn a_derived_status_does_not_rewrite_the_file() {
     for (format, name, text) in PARENTS {
         let files = parents(*format, name, text);
         let (there, mut tasks) = imported(*format, &files);
@@ -91,7 +91,7 @@ fn a_state_that_only_follows_from_others_leaves_the_word_of_a_file_as_it_is() {
 }
 
 #[test]
-fn a_state_follows_where_something_below_changed_here() {
+fn a_derived_status_is_written_after_a_change_below() {
     let files = Files::single(
         "c.md",
         "- [ ] Compile\n  - [x] deep\n  - [ ] last\n- [x] Ship\n  - [ ] open\n  - [ ] other\n",
@@ -123,7 +123,7 @@ fn added(text: &str, id: &str, change: impl FnOnce(&mut Task)) -> String {
 }
 
 #[test]
-fn a_new_subtask_stands_below_the_last_one_of_its_parent() {
+fn a_new_subtask_is_written_after_its_last_sibling() {
     let below = |task: &mut Task| task.parent = Some("build".into());
     let text = added("# P\n\n- [ ] Build\n  - [ ] a\n- [ ] Ship\n", "sub here", below);
     assert_eq!(text, "# P\n\n- [ ] Build\n  - [ ] a\n  - [ ] sub here\n- [ ] Ship\n");
@@ -135,7 +135,7 @@ fn a_new_subtask_stands_below_the_last_one_of_its_parent() {
 }
 
 #[test]
-fn an_equal_name_before_another_one_takes_no_id_from_it() {
+fn a_new_item_with_an_equal_text_does_not_take_over_an_id() {
     let text = added("- [ ] Build\n- [ ] sub\n", "sub", |task| {
         task.id = "sub-9".into();
         task.parent = Some("build".into());
@@ -144,7 +144,7 @@ fn an_equal_name_before_another_one_takes_no_id_from_it() {
 }
 
 #[test]
-fn a_heading_is_there_once() {
+fn a_heading_is_written_once() {
     let section = |name: &'static str| {
         move |task: &mut Task| {
             task.metadata.extra.insert("markdown".to_owned(), json!({ "section": name }));
@@ -161,7 +161,7 @@ fn a_heading_is_there_once() {
 }
 
 #[test]
-fn what_has_no_heading_makes_none() {
+fn tasks_without_a_heading_get_none() {
     let mut tasks = reading(Format::Markdown, &Files::single("c.md", "## One\n\n- [ ] a\n")).tasks;
     tasks.extend(reading(Format::Markdown, &Files::single("d.md", "- [ ] b\n")).tasks);
     let text = write(Format::Markdown, &tasks, None).files.get("tasks.md").unwrap().to_owned();
@@ -169,7 +169,7 @@ fn what_has_no_heading_makes_none() {
 }
 
 #[test]
-fn a_new_comment_of_beads_has_the_next_number_and_stands_last() {
+fn a_new_comment_of_beads_is_last_with_the_next_number() {
     let text = "{\"id\":\"bd-1\",\"title\":\"A\",\"comments\":[{\"id\":7,\"issue_id\":\"bd-1\",\"author\":\"bo\",\"text\":\"later\",\"created_at\":\"2026-01-03T00:00:00Z\"}]}\n\
         {\"id\":\"bd-2\",\"title\":\"B\",\"comments\":[{\"id\":9,\"issue_id\":\"bd-2\",\"author\":\"bo\",\"text\":\"other\",\"created_at\":\"2026-01-03T00:00:00Z\"}]}\n";
     let files = Files::single("i.jsonl", text);
@@ -224,7 +224,7 @@ fn links_of_task_master_keep_their_order() {
 }
 
 #[test]
-fn a_task_of_backlog_that_says_no_time_gets_none() {
+fn no_times_are_added_to_a_backlog_file_without_them() {
     let text = "---\nid: TASK-1\ntitle: A\nstatus: To Do\n# mine\nassignee: [ann]\nlabels: [a, b]\n\ndependencies: []\n---\n\nText\n";
     let mut files = Files::single("tasks/task-1 - A.md", text);
     files.insert("config.yml", "statuses: [\"To Do\", \"Done\"]\n");
@@ -233,7 +233,7 @@ fn a_task_of_backlog_that_says_no_time_gets_none() {
 }
 
 #[test]
-fn an_item_that_is_taken_out_is_not_one_of_the_same_text() {
+fn removing_an_item_spares_another_with_the_same_text() {
     let list = "- [ ] Login\n  - [ ] code\n  - [ ] tests\n- [ ] Logout\n  - [ ] code\n  - [ ] tests\n";
     let flat = "- [ ] same\n- [ ] same\n- [ ] same\n";
     let cases = [
@@ -259,7 +259,7 @@ fn an_item_that_is_taken_out_is_not_one_of_the_same_text() {
 }
 
 #[test]
-fn equal_names_with_ids_in_another_order_are_read_with_their_ids() {
+fn equal_names_keep_their_ids_in_another_order() {
     for format in [Format::Markdown, Format::TodoTxt, Format::Kiro] {
         let text =
             if format == Format::TodoTxt { "a\na!\nA\nb\n" } else { "- [ ] a\n- [ ] a!\n- [ ] A\n- [ ] b\n" };
@@ -271,4 +271,23 @@ fn equal_names_with_ids_in_another_order_are_read_with_their_ids() {
         let again = reading(format, &write(format, &tasks, None).files).tasks;
         assert_eq!(crate::support::ids(&again), ["a-3", "a", "a-4", "b"], "{}", format.name());
     }
+}
+
+#[test]
+fn a_new_task_of_shrimp_gets_an_id_that_its_tools_accept() {
+    let files = Files::single(
+        "tasks.json",
+        r#"{"tasks":[{"id":"b7477963-86ab-4f4e-aeab-da27d3230370","name":"A","status":"pending","dependencies":[]}]}"#,
+    );
+    let mut tasks = reading(Format::Shrimp, &files).tasks;
+    let new = Task { id: "new-one".into(), dependencies: vec![tasks[0].id.clone()], ..tasks[0].clone() };
+    tasks.push(Task { metadata: taskpawl_model::task::Metadata::default(), ..new });
+    let written = write(Format::Shrimp, &tasks, Some(&files)).files;
+    let value: Value = serde_json::from_str(written.get("tasks.json").unwrap()).unwrap();
+    let id = value["tasks"][1]["id"].as_str().unwrap();
+    let parts: Vec<&str> = id.split('-').collect();
+    assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12], "{id}");
+    assert!(parts[2].starts_with('4') && parts[3].starts_with(['8', '9', 'a', 'b']), "{id}");
+    assert_eq!(value["tasks"][0]["id"], "b7477963-86ab-4f4e-aeab-da27d3230370");
+    assert_eq!(task(&reading(Format::Shrimp, &written), "new-one").dependencies, [tasks[0].id.clone()]);
 }

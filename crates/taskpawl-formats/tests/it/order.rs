@@ -15,7 +15,7 @@ fn renamed(format: Format, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn fields_stand_where_they_stood() {
+fn fields_keep_their_order() {
     let beads = concat!(
         r#"{"_schema":1}"#,
         "\n",
@@ -77,7 +77,7 @@ fn fields_stand_where_they_stood() {
 }
 
 #[test]
-fn a_head_keeps_its_comments_its_order_and_its_ends_of_lines() {
+fn front_matter_keeps_comments_order_and_line_ends() {
     let text = "---\n# by hand\nstatus: To Do  # so far\n\nid: TASK-1\ntitle: First\ncreated_date: 2026-01-01 10:00\nlabels: [a, b]\nassignee: @ana\nowner:\n  name: x # who\n# the end\n---\n\nText\n\n\n";
     for text in [text.to_owned(), text.replace('\n', "\r\n")] {
         let name = "tasks/task-a.md";
@@ -91,7 +91,7 @@ fn a_head_keeps_its_comments_its_order_and_its_ends_of_lines() {
 }
 
 #[test]
-fn what_is_new_stands_behind_the_last_issue() {
+fn new_issues_follow_the_last_one() {
     let text = "{\"id\":\"b\",\"title\":\"B\"}\n{\"id\":\"a\",\"title\":\"A\"}\n{\"_type\":\"memory\"}\n";
     let before = Files::single("i.jsonl", text);
     let mut tasks = reading(Format::Beads, &before).tasks;
@@ -108,7 +108,7 @@ fn what_is_new_stands_behind_the_last_issue() {
 }
 
 #[test]
-fn a_list_of_what_is_below_stays_and_follows() {
+fn an_existing_list_of_subtasks_is_kept_up_to_date() {
     let above = "---\nid: TASK-1\nsubtasks: [task-1.2, TASK-1.1]\ntitle: First\ncreated_date: 2026-01-01\nstatus: To Do\n---\n";
     let below = |id: &str| {
         format!(

@@ -126,7 +126,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_field_that_a_format_has_comes_back(plans in vec(plan(), 1..8)) {
+    fn every_supported_field_survives_a_round_trip(plans in vec(plan(), 1..8)) {
         let all = tasks(&plans);
         for format in writable() {
             let mut tasks = all.clone();

@@ -9,7 +9,7 @@ use taskpawl_model::task::{BlockedReason, Priority, Status};
 use crate::support::{ids, options, over, reading, sample, samples, task, writable};
 
 #[test]
-fn a_sample_is_given_back_with_everything_that_it_says() {
+fn a_sample_survives_a_round_trip() {
     for format in Format::ALL.iter().copied() {
         let before = sample(format);
         let tasks = reading(format, &before).tasks;
@@ -22,7 +22,7 @@ fn a_sample_is_given_back_with_everything_that_it_says() {
 }
 
 #[test]
-fn a_file_that_says_what_is_here_stays_as_it_is() {
+fn an_export_without_changes_writes_the_same_file() {
     for format in [Format::Beads, Format::Backlog, Format::Markdown] {
         let before = sample(format);
         let written = write(format, &reading(format, &before).tasks, Some(&before)).files;
@@ -32,7 +32,7 @@ fn a_file_that_says_what_is_here_stays_as_it_is() {
 
 /// Checks that an export to a new file loses no task and no field.
 #[test]
-fn a_sample_keeps_its_tasks_in_a_file_of_its_own() {
+fn a_sample_keeps_its_tasks_in_a_new_file() {
     for format in writable() {
         let before = sample(format);
         let tasks = reading(format, &before).tasks;
@@ -136,7 +136,7 @@ fn plain(value: Value) -> Value {
 }
 
 #[test]
-fn beads_say_states_links_and_more() {
+fn beads_has_statuses_links_and_comments() {
     let read = reading(Format::Beads, &sample(Format::Beads));
     let design = task(&read, "bd-a1b2.1");
     assert_eq!((design.status, design.priority), (Status::Done, Priority::Critical));
@@ -188,7 +188,7 @@ fn sorted(mut ids: Vec<&str>) -> Vec<&str> {
 }
 
 #[test]
-fn taskwarrior_has_starts_annotations_and_attributes_of_its_user() {
+fn taskwarrior_has_starts_annotations_and_user_attributes() {
     let read = reading(Format::Taskwarrior, &sample(Format::Taskwarrior));
     let design = read.tasks.iter().find(|task| task.name == "Design the parser").unwrap();
     assert_eq!((design.status, design.priority), (Status::InProgress, Priority::High));
@@ -213,7 +213,7 @@ fn taskwarrior_has_starts_annotations_and_attributes_of_its_user() {
 }
 
 #[test]
-fn backlog_has_heads_and_sections() {
+fn backlog_has_front_matter_and_sections() {
     let read = reading(Format::Backlog, &sample(Format::Backlog));
     let design = task(&read, "TASK-1");
     assert_eq!(design.description, "Read the format.\n\nSecond paragraph.");
@@ -242,7 +242,7 @@ fn backlog_has_heads_and_sections() {
 }
 
 #[test]
-fn claude_says_either_side_of_a_dependency() {
+fn claude_names_either_side_of_a_dependency() {
     let mut files = sample(Format::Claude);
     let text = files.get("3.json").unwrap().replace("[\"2\"]", "[]");
     files.insert("3.json", text);
@@ -258,7 +258,7 @@ fn claude_says_either_side_of_a_dependency() {
 }
 
 #[test]
-fn a_checklist_is_nested_and_code_is_no_part_of_it() {
+fn a_checklist_is_nested_and_excludes_code_blocks() {
     let read = reading(Format::Markdown, &sample(Format::Markdown));
     assert_eq!(
         ids(&read.tasks),
@@ -282,7 +282,7 @@ fn a_checklist_is_nested_and_code_is_no_part_of_it() {
 }
 
 #[test]
-fn a_checklist_changes_only_where_a_task_did() {
+fn a_checklist_changes_only_in_lines_of_changed_tasks() {
     let before = sample(Format::Markdown);
     let mut tasks = reading(Format::Markdown, &before).tasks;
     tasks.iter_mut().find(|task| task.id.as_str() == "ship-it").unwrap().status = Status::Done;
@@ -292,7 +292,7 @@ fn a_checklist_changes_only_where_a_task_did() {
 }
 
 #[test]
-fn own_tasks_have_exactly_the_fields_that_every_task_has() {
+fn tasks_json_has_exactly_the_common_fields() {
     let mut tasks = reading(Format::Tasks, &sample(Format::Tasks)).tasks;
     assert!(matches!(&tasks[2].blocked_reason, None | Some(BlockedReason::Manual { .. })));
     assert_eq!(tasks[2].parent.as_ref().unwrap().as_str(), "write");
@@ -326,7 +326,7 @@ fn own_tasks_have_exactly_the_fields_that_every_task_has() {
 }
 
 #[test]
-fn a_prefix_makes_ids_of_their_own_and_is_taken_off_again() {
+fn a_prefix_is_added_on_import_and_removed_on_export() {
     for format in
         Format::ALL.iter().copied().filter(|format| !matches!(format, Format::Markdown | Format::Tasks))
     {
@@ -346,7 +346,7 @@ fn a_prefix_makes_ids_of_their_own_and_is_taken_off_again() {
 }
 
 #[test]
-fn a_plan_of_the_agent_client_protocol_has_what_is_left_and_what_is_done() {
+fn a_plan_of_the_agent_client_protocol_has_open_and_finished_tasks() {
     let tasks = reading(Format::Beads, &sample(Format::Beads)).tasks;
     let plan = acp::plan(&tasks);
     assert_eq!(plan["sessionUpdate"], "plan");

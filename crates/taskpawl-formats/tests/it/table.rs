@@ -191,7 +191,7 @@ fn fate(format: Format, name: &str) -> &'static str {
 }
 
 #[test]
-fn the_tables_of_the_documentation_say_what_is_so() {
+fn the_tables_of_the_documentation_are_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
     let text = std::fs::read_to_string(path).unwrap();
     let said = text.split("<!-- tables -->").nth(1).unwrap_or_default();

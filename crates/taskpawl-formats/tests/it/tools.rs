@@ -45,7 +45,7 @@ fn reviewer(task: &taskpawl_model::task::Task) -> Option<&Value> {
 }
 
 #[test]
-fn taskwarrior_reads_what_was_written() {
+fn taskwarrior_reads_an_export() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(
@@ -82,7 +82,7 @@ fn taskwarrior_reads_what_was_written() {
 }
 
 #[test]
-fn backlog_reads_what_was_written() {
+fn backlog_reads_an_export() {
     let folder = tempfile::tempdir().unwrap();
     let before = sample(Format::Backlog);
     let mut tasks = reading(Format::Backlog, &before).tasks;
@@ -114,7 +114,7 @@ fn backlog_reads_what_was_written() {
 }
 
 #[test]
-fn task_master_reads_what_was_written() {
+fn task_master_reads_an_export() {
     let folder = tempfile::tempdir().unwrap();
     let before = sample(Format::Taskmaster);
     let mut tasks = reading(Format::Taskmaster, &before).tasks;

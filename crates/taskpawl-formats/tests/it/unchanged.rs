@@ -116,14 +116,14 @@ fn assert_same(format: Format, before: &Files, tasks: &[Task]) {
 }
 
 #[test]
-fn every_byte_of_a_file_stays_where_nothing_changed() {
+fn a_file_without_changes_keeps_every_byte() {
     for (format, before) in all() {
         assert_same(format, &before, &reading(format, &before).tasks);
     }
 }
 
 #[test]
-fn the_order_of_tasks_here_moves_nothing_there() {
+fn the_order_of_tasks_here_does_not_reorder_the_file() {
     for (format, before) in all() {
         let mut tasks = reading(format, &before).tasks;
         tasks.reverse();
@@ -135,7 +135,7 @@ fn the_order_of_tasks_here_moves_nothing_there() {
 
 /// A store sets the import time, the subtasks, and the end of finished tasks. None of them counts as a change.
 #[test]
-fn what_a_store_adds_to_an_unchanged_task_is_not_written() {
+fn fields_added_by_the_store_are_not_written() {
     for (format, before) in all() {
         let mut tasks = reading(format, &before).tasks;
         let later = "2031-02-03T04:05:06Z".parse().unwrap();
@@ -169,7 +169,7 @@ fn changed(format: Format, name: &str, text: &str, task: &str, change: fn(&mut T
 type Case = (Format, &'static str, &'static str, fn(&mut Task), &'static str);
 
 #[test]
-fn only_what_changed_is_another() {
+fn only_changed_fields_are_rewritten() {
     let rename: fn(&mut Task) = |task| "Z".clone_into(&mut task.name);
     let label: fn(&mut Task) = |task| drop(task.options.insert("labels".to_owned(), json!(["x"])));
     let cases: &[Case] = &[
@@ -244,7 +244,7 @@ fn only_what_changed_is_another() {
 }
 
 #[test]
-fn what_is_new_is_written_as_what_stands_beside_it() {
+fn new_parts_take_the_layout_of_their_neighbours() {
     let four = "{\r\n    \"master\": {\r\n        \"tasks\": [\r\n            {\r\n                \"id\": 1,\r\n                \"title\": \"A\"\r\n            }\r\n        ]\r\n    }\r\n}";
     let before = Files::single("t.json", four);
     let mut tasks = reading(Format::Taskmaster, &before).tasks;
@@ -267,7 +267,7 @@ fn what_is_new_is_written_as_what_stands_beside_it() {
 }
 
 #[test]
-fn a_number_below_a_task_is_never_that_task() {
+fn the_number_of_the_parent_never_means_the_parent() {
     let file = |below: Value| {
         let tasks = json!([{"id": 1, "title": "A", "subtasks": below}, {"id": 2, "title": "C"}]);
         Files::single("t.json", json!({ "tasks": tasks }).to_string())
@@ -292,7 +292,7 @@ fn a_number_below_a_task_is_never_that_task() {
 }
 
 #[test]
-fn dependencies_that_stay_keep_their_spelling() {
+fn unchanged_dependencies_keep_their_spelling() {
     let tasks = json!([
         {"id": 1, "title": "A"},
         {"id": 2, "title": "B", "dependencies": ["1"], "subtasks": [
@@ -330,7 +330,7 @@ fn dependencies_that_stay_keep_their_spelling() {
 }
 
 #[test]
-fn tasks_of_taskwarrior_with_the_same_number_are_not_taken_for_one_another() {
+fn taskwarrior_tasks_with_the_same_number_stay_distinct() {
     let line = |uuid: &str, status: &str| {
         format!(
             "{{\"status\":\"{status}\", \"id\":0,\"uuid\":\"{uuid}\",\"description\":\"{uuid} \\/\",\"entry\":\"20260101T000000Z\"}}"
@@ -347,7 +347,7 @@ fn tasks_of_taskwarrior_with_the_same_number_are_not_taken_for_one_another() {
 }
 
 #[test]
-fn a_mark_of_the_order_of_bytes_stays_where_it_was() {
+fn a_byte_order_mark_stays() {
     for (format, mut files) in all() {
         let (name, text) =
             files.iter().next().map(|(name, text)| (name.to_owned(), text.to_owned())).unwrap();
@@ -362,5 +362,39 @@ fn a_mark_of_the_order_of_bytes_stays_where_it_was() {
         let first = written.get(&name).unwrap();
         assert_eq!(first.matches('\u{feff}').count(), 1, "{}: {first}", format.name());
         assert!(first.starts_with('\u{feff}'), "{}: {first}", format.name());
+    }
+}
+
+/// Samples that the programs themselves wrote, with more of their fields than the samples of the other tests.
+const BY_PROGRAMS: &[(Format, &str)] = &[
+    (Format::Taskmaster, "taskmaster.json"),
+    (Format::Backlog, "backlog"),
+    (Format::Shrimp, "shrimp.json"),
+    (Format::Taskwarrior, "taskwarrior.json"),
+];
+
+#[test]
+fn files_made_by_programs_change_in_the_edited_task_alone() {
+    for (format, path) in BY_PROGRAMS {
+        let before = files(*format, &samples().join("programs").join(path));
+        let there = reading(*format, &before);
+        assert_eq!(there.faults().count(), 0, "{:?}", there.left_out);
+        assert_eq!(over(&before, &write(*format, &there.tasks, Some(&before)).files), before, "{path}");
+        for place in 0..there.tasks.len() {
+            let mut tasks = there.tasks.clone();
+            tasks[place].status =
+                if tasks[place].status == Status::Done { Status::Todo } else { Status::Done };
+            tasks[place].claim = None;
+            let after = over(&before, &write(*format, &tasks, Some(&before)).files);
+            let again = reading(*format, &after).tasks;
+            assert_eq!(again.len(), tasks.len(), "{path}");
+            for (number, (one, other)) in again.iter().zip(&there.tasks).enumerate() {
+                if number == place {
+                    assert_eq!((one.status, &one.name), (tasks[place].status, &other.name), "{path}");
+                } else {
+                    assert_eq!(one, other, "{path}");
+                }
+            }
+        }
     }
 }

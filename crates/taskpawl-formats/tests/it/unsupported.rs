@@ -64,7 +64,7 @@ pub(crate) fn field(task: &Task, field: &str) -> Value {
 }
 
 #[test]
-fn every_field_of_a_task_comes_back_or_is_said_to_be_left_out() {
+fn every_field_survives_or_is_listed_as_left_out() {
     let tasks = tasks();
     let to_dos = Files::single("to-dos.json", "[]");
     let forms = writable().map(|format| (format, None)).chain([(Format::Claude, Some(&to_dos))]);
@@ -92,7 +92,7 @@ fn left_out(format: Format, tasks: &[Task]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_plan_that_tasks_came_with_is_said_once() {
+fn the_plan_of_the_tasks_is_listed_once() {
     let mut tasks = tasks();
     for task in &mut tasks[..2] {
         task.plan = Some("release".to_owned());
@@ -112,7 +112,7 @@ fn the_plan_that_tasks_came_with_is_said_once() {
 }
 
 #[test]
-fn what_another_format_keeps_is_said() {
+fn fields_preserved_for_another_format_are_listed() {
     let tasks = reading(Format::Beads, &sample(Format::Beads)).tasks;
     for format in [Format::Markdown, Format::Taskmaster, Format::Taskwarrior, Format::Backlog, Format::Claude]
     {

@@ -173,14 +173,24 @@ impl Graph {
 
     /// Returns the tasks of a cycle, if there is one.
     pub fn find_cycle(&self) -> Option<Vec<Key>> {
+        self.find_cycles().into_iter().next()
+    }
+
+    /// Returns the tasks of all cycles. Cycles that share a task count as one.
+    pub fn find_cycles(&self) -> Vec<Vec<Key>> {
         // Neither search recurses: a chain may be longer than the stack allows.
-        toposort(&self.points, None).err()?;
+        if toposort(&self.points, None).is_ok() {
+            return Vec::new();
+        }
         // Every cycle has two points or more, even that of a task which depends on itself: its exit leads to its entry.
-        let circle = kosaraju_scc(&self.points).into_iter().find(|component| component.len() > 1)?;
-        let mut keys: Vec<Key> = circle.into_iter().map(|point| self.keys[point.index() / 2]).collect();
-        keys.sort();
-        keys.dedup();
-        Some(keys)
+        let circles = kosaraju_scc(&self.points).into_iter().filter(|component| component.len() > 1);
+        let keys_of = |circle: Vec<NodeIndex<u32>>| {
+            let mut keys: Vec<Key> = circle.into_iter().map(|point| self.keys[point.index() / 2]).collect();
+            keys.sort();
+            keys.dedup();
+            keys
+        };
+        circles.map(keys_of).collect()
     }
 }
 

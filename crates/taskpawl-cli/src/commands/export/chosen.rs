@@ -97,10 +97,10 @@ impl Gone {
                 above = parents.get(id).copied();
             }
         }
-        let written = |id: &&TaskId| wanted.contains(*id) && tasks.iter().any(|task| task.id == **id);
-        let (again, left): (Vec<&TaskId>, Vec<&TaskId>) = known.gone.iter().partition(written);
-        let (again, left) = (again.into_iter().cloned().collect(), left.into_iter().cloned().collect());
         tasks.retain(|task| wanted.contains(&task.id));
+        let written: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
+        let gone = known.gone.iter().cloned();
+        let (again, left) = gone.partition(|id| written.contains(id));
         Self { left, again }
     }
 }

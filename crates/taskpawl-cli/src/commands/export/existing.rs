@@ -117,7 +117,8 @@ pub(super) fn before(app: &App, args: &Args, path: &Path) -> Result<Option<Found
             let root = if args.format == Format::Backlog { exchange::backlog_root(path) } else { None };
             let path = root.unwrap_or_else(|| path.to_owned());
             let files = exchange::read_folder(args.format, &path)?;
-            Ok(Some(Found { format: args.format, why: None, path, files, feature: None }))
+            let left_out = Vec::new();
+            Ok(Some(Found { format: args.format, why: None, path, files, feature: None, left_out }))
         }
         _ => exchange::find(app, Some(args.format), path).map(Some),
     }
@@ -128,7 +129,8 @@ fn news(report: &ImportReport) -> Option<String> {
     // Deletions and statuses always stay as they are in the store, so they are no unseen changes.
     let is_news = |kept: &&PreservedField| !matches!(kept.field.as_str(), "id" | "status");
     let both: BTreeSet<&TaskId> = report.kept.iter().filter(is_news).map(|kept| &kept.task).collect();
-    let both: Vec<TaskId> = both.into_iter().filter(|id| !report.changed.contains(id)).cloned().collect();
+    let changed: BTreeSet<&TaskId> = report.changed.iter().collect();
+    let both: Vec<TaskId> = both.difference(&changed).map(|id| (*id).clone()).collect();
     let lists =
         [("new", &report.created), ("other than here", &report.changed), ("changed on both sides", &both)];
     let words = lists.into_iter().filter(|(_, ids)| !ids.is_empty());

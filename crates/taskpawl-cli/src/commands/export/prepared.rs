@@ -105,6 +105,16 @@ impl Prepared {
         })
     }
 
+    /// Returns the tasks that the file has once it is written.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = &TaskId> {
+        self.record.tasks.iter().map(|task| &task.id)
+    }
+
+    /// Does not list tasks as left out that another file of the export has.
+    pub(super) fn leave_unlisted(&mut self, elsewhere: &BTreeSet<TaskId>) {
+        self.not_added.retain(|id| !elsewhere.contains(id));
+    }
+
     /// Writes the files, and records their content in the store.
     pub(super) fn write(&self, format: Format, manager: &Manager) -> Result<(), CliError> {
         files::write_all(format, &self.root, &self.written, &self.names)?;
@@ -187,7 +197,7 @@ fn all_files(format: Format, before: Option<&Files>, written: &Written) -> Files
 
 /// Returns the tasks whose record changes, and those without one before.
 fn differences(before: &Reading, after: &Reading) -> (Vec<TaskId>, Vec<TaskId>) {
-    let there: BTreeMap<&TaskId, &Task> = before.tasks.iter().map(|task| (&task.id, task)).collect();
+    let there = by_id(&before.tasks);
     let (mut changed, mut added) = (Vec::new(), Vec::new());
     for task in &after.tasks {
         let Some(before) = there.get(&task.id) else {
@@ -210,22 +220,28 @@ fn with_states(
     tasks: &[Task],
     there: &Reading,
 ) -> Vec<DivergingField> {
-    let status = |tasks: &[Task], id: &TaskId| {
-        tasks.iter().find(|task| task.id == *id).map_or(Value::Null, |task| json!(task.status))
+    let (here, there) = (by_id(tasks), by_id(&there.tasks));
+    let status = |tasks: &BTreeMap<&TaskId, &Task>, id: &TaskId| {
+        tasks.get(id).map_or(Value::Null, |task| json!(task.status))
     };
-    for id in lost {
-        if !apart.iter().any(|apart| apart.task == *id && apart.field == "status") {
-            let (here, there) = (status(tasks, id), status(&there.tasks, id));
-            apart.push(DivergingField { task: id.clone(), field: "status".to_owned(), here, there });
-        }
+    let of_status = apart.iter().filter(|apart| apart.field == "status");
+    let known: BTreeSet<TaskId> = of_status.map(|apart| apart.task.clone()).collect();
+    for id in lost.iter().filter(|id| !known.contains(*id)) {
+        let (here, there) = (status(&here, id), status(&there, id));
+        apart.push(DivergingField { task: id.clone(), field: "status".to_owned(), here, there });
     }
     apart
 }
 
+fn by_id(tasks: &[Task]) -> BTreeMap<&TaskId, &Task> {
+    tasks.iter().map(|task| (&task.id, task)).collect()
+}
+
 /// Returns the values that the written tasks no longer have.
 fn overwritten(apart: Vec<DivergingField>, tasks: &[Task]) -> Vec<DivergingField> {
+    let tasks = by_id(tasks);
     let is_still_there = |apart: &DivergingField| {
-        let task = tasks.iter().find(|task| task.id == apart.task).map(|task| json!(task));
+        let task = tasks.get(&apart.task).map(|task| json!(task));
         let (value, member) = match apart.field.strip_prefix("metadata.") {
             Some(member) => (task.as_ref().and_then(|task| task.get("metadata")), member),
             None => (task.as_ref(), apart.field.as_str()),

@@ -130,12 +130,21 @@ struct Importing<'i> {
     conflicts: Vec<Conflict>,
     /// Tasks of the source that were deleted in the store. References to them are dropped.
     deleted: BTreeSet<&'i TaskId>,
+    /// Finished tasks that got new subtasks: these are skipped.
+    closed: BTreeSet<usize>,
 }
 
 impl<'i> Importing<'i> {
     fn new(import: &'i Import) -> Self {
         let report = ImportReport { source: import.source.clone(), ..ImportReport::default() };
-        Self { import, found: Vec::new(), report, conflicts: Vec::new(), deleted: BTreeSet::new() }
+        Self {
+            import,
+            found: Vec::new(),
+            report,
+            conflicts: Vec::new(),
+            deleted: BTreeSet::new(),
+            closed: BTreeSet::new(),
+        }
     }
 
     /// Finds the existing tasks; refuses a task of the source if the store has an unrelated task with its id.
@@ -230,34 +239,49 @@ impl<'i> Importing<'i> {
     }
 
     /// Returns whether new edges may close a cycle. Only then each edge is checked when it is added, so that the error
-    /// can name the cycle.
+    /// can name the cycle: one search for all edges is linear, one for each is not.
     fn may_have_circle(&self, draft: &Draft<'_>) -> Decided<bool> {
-        let keys: BTreeMap<&TaskId, Key> =
-            (0..).map(Key).zip(&self.found).map(|(key, found)| (&found.task.id, key)).collect();
-        let mut graph = Graph::default();
-        for key in keys.values() {
-            graph.add_task(*key);
+        let mut graph = Graph::load(draft.view, &|_| Some(1))?;
+        let mut keys: BTreeMap<&TaskId, Key> = BTreeMap::new();
+        // New tasks have no keys yet. Keys of the store count up from its first task.
+        for (new, found) in (0..).map(|number| Key(u32::MAX - number)).zip(&self.found) {
+            let key = found.key.unwrap_or(new);
+            if found.is_new {
+                graph.add_task(key);
+            }
+            keys.insert(&found.task.id, key);
         }
+        // Edges that the import removes are still there: that only leads to a search which finds nothing.
         for found in &self.found {
             let key = keys[&found.task.id];
             for on in &found.task.dependencies {
-                match keys.get(on) {
-                    Some(on) => graph.add_dependency(key, *on),
-                    None => self.refuse_unknown(draft, found.task, on)?,
+                if let Some(on) = self.known_key(draft, found.task, on, &keys)? {
+                    graph.add_dependency(key, on);
                 }
             }
-            match found.task.parent.as_ref().map(|parent| (parent, keys.get(parent))) {
-                Some((_, Some(parent))) => graph.add_subtask(key, *parent),
-                Some((parent, None)) => self.refuse_unknown(draft, found.task, parent)?,
-                None => {}
+            if let Some(parent) = &found.task.parent
+                && let Some(parent) = self.known_key(draft, found.task, parent, &keys)?
+            {
+                graph.add_subtask(key, parent);
             }
         }
-        Ok(graph.find_cycle().is_some() || self.found.iter().any(|found| !found.is_new))
+        Ok(graph.find_cycle().is_some())
     }
 
-    fn refuse_unknown(&self, draft: &Draft<'_>, task: &Task, other: &TaskId) -> Decided<()> {
-        if self.deleted.contains(other) || draft.find_id(other.as_str())?.is_some() {
-            return Ok(());
+    /// Returns the key of another task of the source or of the store; `None` if it was deleted here.
+    fn known_key(
+        &self,
+        draft: &Draft<'_>,
+        task: &Task,
+        other: &TaskId,
+        keys: &BTreeMap<&TaskId, Key>,
+    ) -> Decided<Option<Key>> {
+        if let Some(key) = keys.get(other) {
+            return Ok(Some(*key));
+        }
+        let found = draft.find_id(other.as_str())?;
+        if found.is_some() || self.deleted.contains(other) {
+            return Ok(found);
         }
         let problem =
             format!("`{}` refers to `{other}`, which is neither in the source nor in the store", task.id);
@@ -273,8 +297,10 @@ impl<'i> Importing<'i> {
             let key = draft.insert_new(&parts.record.id, plan.as_deref(), spec, context, &calls)?;
             self.found[position].key = Some(key);
         }
+        let present: BTreeMap<Key, usize> =
+            self.positions(false).into_iter().map(|position| (self.key(position), position)).collect();
         for position in self.positions(true) {
-            self.attach(draft, position, search)?;
+            self.attach(draft, position, &present, search)?;
         }
         for position in self.positions(true) {
             let key = self.key(position);
@@ -299,14 +325,23 @@ impl<'i> Importing<'i> {
         Ok(Some(name.clone()))
     }
 
-    fn attach(&self, draft: &mut Draft<'_>, position: usize, search: bool) -> Decided<()> {
+    fn attach(
+        &mut self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        present: &BTreeMap<Key, usize>,
+        search: bool,
+    ) -> Decided<()> {
         let (task, key) = (self.found[position].task, self.key(position));
         if let Some(parent) = task.parent.as_ref().filter(|parent| !self.deleted.contains(parent)) {
             let parent = draft.resolve(parent.as_str())?;
             if search {
                 draft.refuse_cycle(crate::rules::cycle::Edge::Subtask { task: key, parent })?;
             }
-            draft.put_below(key, parent)?;
+            match present.get(&parent) {
+                Some(above) => self.put_below_present(draft, position, *above)?,
+                None => draft.put_below(key, parent)?,
+            }
         }
         for on in task.dependencies.iter().filter(|on| !self.deleted.contains(on)) {
             let on = draft.resolve(on.as_str())?;

@@ -50,6 +50,18 @@ pub(super) fn of(draft: &Draft<'_>, key: Key, source: &str) -> Decided<Before> {
     Ok(Before { said, apart, record })
 }
 
+/// Returns those of some sources that the task has values of.
+pub(super) fn among<'s>(
+    draft: &Draft<'_>,
+    key: Key,
+    sources: &'s BTreeSet<String>,
+) -> Decided<Vec<&'s String>> {
+    let all: SourceValues = member(&mut kept(draft, key)?, IMPORTED);
+    let is_stored = |source: &&String| stored_name(&all, source).is_some();
+    // A task has few sources, and a folder of features has many.
+    if all.is_empty() { Ok(Vec::new()) } else { Ok(sources.iter().filter(is_stored).collect()) }
+}
+
 /// Returns the name under which the values of a source are stored. Version 0.1 appended the prefix of the ids.
 fn stored_name(all: &SourceValues, source: &str) -> Option<String> {
     if all.contains_key(source) {

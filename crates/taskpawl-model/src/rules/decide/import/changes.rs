@@ -47,13 +47,36 @@ impl Importing<'_> {
                 ended.insert(*position, before);
             }
         }
+        let mut derived = Vec::new();
         for (position, here, wanted) in changes {
+            let has_status = wanted.iter().any(|(field, _)| field == "status");
+            if has_status && draft.node(self.key(position))?.work == Work::Automatic {
+                derived.push((position, here.clone()));
+            }
             let is_changed = self.change_one(draft, position, &here, wanted, ended.remove(&position))?;
             if is_changed {
                 let id = self.found[position].task.id.clone();
                 self.report.changed.push(id);
             } else {
                 self.report.unchanged += 1;
+            }
+        }
+        self.take_states_of_former_parents(draft, derived)
+    }
+
+    /// Takes the statuses of tasks whose subtasks all moved away: these no longer follow from anything.
+    fn take_states_of_former_parents(
+        &mut self,
+        draft: &Draft<'_>,
+        derived: Vec<(usize, BTreeMap<String, Value>)>,
+    ) -> Decided<()> {
+        for (position, here) in derived {
+            if draft.node(self.key(position))?.work != Work::Automatic
+                && self.take_state(draft, position, &here)?
+            {
+                let id = self.found[position].task.id.clone();
+                self.report.changed.push(id);
+                self.report.unchanged = self.report.unchanged.saturating_sub(1);
             }
         }
         Ok(())
@@ -74,8 +97,9 @@ impl Importing<'_> {
         // An edit that did not touch the record's time says nothing about its age.
         let is_stated = last.is_none_or(|last| there > last);
         let here_at = as_precise_as(there, here.updated_at);
-        let is_before_change =
-            is_stated && there < here_at && self.is_changed_since(draft, found.key(), before)?;
+        let is_before_change = is_stated
+            && there < here_at
+            && self.is_changed_since(draft, found.key(), before, found.adapted)?;
         if !is_before_last && !is_before_change {
             return Ok(false);
         }

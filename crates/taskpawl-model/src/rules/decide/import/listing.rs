@@ -26,9 +26,10 @@ impl Importing<'_> {
             if present.contains(&key) {
                 continue;
             }
-            let mut before = None;
-            for source in &sources {
+            let (mut before, mut adapted) = (None, None);
+            for source in baseline::among(draft, key, &sources)? {
                 let Before { said, apart, record } = baseline::of(draft, key, source)?;
+                adapted = adapted.or(record.as_ref().and_then(|record| record.adapted));
                 if let (Some(said), Some(record)) = (&said, record.filter(|record| !record.gone)) {
                     let record = SourceRecord { gone: true, ..record };
                     baseline::note(draft, key, source, said.clone(), apart, record)?;
@@ -37,7 +38,7 @@ impl Importing<'_> {
             }
             let Some(before) = before else { continue };
             let id = draft.id(key)?;
-            if self.is_changed_since(draft, key, &before)? {
+            if self.is_changed_since(draft, key, &before, adapted)? {
                 self.report.gone_changed.push(id.clone());
             }
             self.report.gone.push(id);
@@ -45,12 +46,14 @@ impl Importing<'_> {
         Ok(())
     }
 
-    /// Returns whether a task in the store differs from the last values of its source.
+    /// Returns whether a task in the store differs from the last values of its source. `adapted` is the status that stands
+    /// for another one in the source.
     pub(super) fn is_changed_since(
         &self,
         draft: &mut Draft<'_>,
         key: Key,
         before: &BTreeMap<String, Value>,
+        adapted: Option<Status>,
     ) -> Decided<bool> {
         let fields: Vec<String> = before.keys().cloned().collect();
         let here = said(&draft.flat_task(key)?, &fields);
@@ -58,7 +61,11 @@ impl Importing<'_> {
         for (field, before) in before {
             let now = here.get(field);
             let is_same = match field.as_str() {
-                "status" => Self::is_state_as_said(draft, key, now, before)?,
+                "status" => {
+                    // An earlier import set this status in place of the source's.
+                    let is_adapted = adapted.is_some_and(|adapted| now == Some(&json!(adapted)));
+                    is_adapted || Self::is_state_as_said(draft, key, now, before)?
+                }
                 "notes" => {
                     now.and_then(Value::as_array).map_or(0, Vec::len) == before.as_array().map_or(0, Vec::len)
                 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Importing;
 use crate::command::import::{ImportMode, PreservedField};
+use crate::rules::decide::fields::takes_subtasks;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::EventKind;
 use crate::task::record::{CallRecord, TaskBody, Work};
@@ -45,6 +46,8 @@ impl<'i> Importing<'i> {
             Some(Value::String(before)) if before == "in_progress" && record.body.attempt == 0 => {
                 !matches!(record.body.state.status(), Status::InProgress | Status::Todo)
             }
+            // A status that an earlier import set in place of the source's is no work of this store.
+            Some(_) if self.found[position].adapted == Some(record.body.state.status()) => false,
             Some(before) => here.get("status") != Some(before),
             None => self.import.mode != ImportMode::Adopt,
         };
@@ -60,14 +63,46 @@ impl<'i> Importing<'i> {
         Ok(true)
     }
 
-    /// Skips the open subtasks of tasks that became done in the source. Its author forgot them: nothing below a task that is
+    /// Puts a new task below one that is in the store. Work of a file is never refused because of the status of its parent:
+    /// a parent that only follows from its subtasks is reopened, and below another finished one the task is skipped.
+    pub(super) fn put_below_present(
+        &mut self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        above: usize,
+    ) -> Decided<()> {
+        let (key, parent) = (self.key(position), self.key(above));
+        let record = draft.task(parent)?;
+        let (state, there) = (record.body.state.clone(), self.found[above].task.status);
+        if takes_subtasks(state.status()) {
+            return draft.put_below(key, parent);
+        }
+        if is_kept_by_holder(draft, &state) {
+            let why = format!("`{}` is in progress in the store", record.id);
+            self.keep_back(position, "parent", &why);
+            return Ok(());
+        }
+        let is_derived = state == TaskStatus::Done && draft.node(parent)?.work == Work::Automatic;
+        let is_open = !state.status().is_finished() || (is_derived && !there.is_finished());
+        if is_open || self.import.reopen {
+            let body = TaskBody { state: TaskStatus::Todo, finished_at: None, ..record.body.into_inner() };
+            self.set_state(draft, parent, body, None)?;
+        } else {
+            self.closed.insert(above);
+        }
+        draft.set_parent(key, Some(parent))
+    }
+
+    /// Skips the open subtasks of tasks that became done in the source, and new ones of tasks that are finished here. Its author forgot them: nothing below a task that is
     /// done is still to be done. Subtasks that were worked on here stay, and so does their parent.
     pub(super) fn skip_below_done(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let below = self.below();
+        let mut changed: BTreeSet<TaskId> = self.report.changed.iter().cloned().collect();
         for position in 0..self.found.len() {
             let found = &self.found[position];
             let is_news = found.is_new || found.has_news("status", self.import.mode == ImportMode::Adopt);
-            if found.task.status != Status::Done || !(is_news || self.import.reopen) {
+            let is_done_there = found.task.status == Status::Done && (is_news || self.import.reopen);
+            if !is_done_there && !self.closed.contains(&position) {
                 continue;
             }
             let mut open = below.get(&found.task.id).cloned().unwrap_or_default();
@@ -78,7 +113,7 @@ impl<'i> Importing<'i> {
             }
             let mut is_reopened = false;
             for position_below in &all_below {
-                is_reopened |= self.skip_or_reopen(draft, *position_below, position)?;
+                is_reopened |= self.skip_or_reopen(draft, *position_below, position, &mut changed)?;
             }
             if is_reopened {
                 self.reopen_above(draft, all_below.into_iter().chain([position]))?;
@@ -109,7 +144,13 @@ impl<'i> Importing<'i> {
     }
 
     /// Skips an open subtask, or reopens one that an earlier import skipped. Returns whether it was reopened.
-    fn skip_or_reopen(&mut self, draft: &mut Draft<'_>, position: usize, above: usize) -> Decided<bool> {
+    fn skip_or_reopen(
+        &mut self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        above: usize,
+        changed: &mut BTreeSet<TaskId>,
+    ) -> Decided<bool> {
         let found = &self.found[position];
         if found.task.status.is_finished() || draft.node(found.key())?.work == Work::Automatic {
             return Ok(false);
@@ -132,10 +173,11 @@ impl<'i> Importing<'i> {
         if here.is_finished() || was_worked_on {
             return Ok(false);
         }
-        let why = format!("`{}` above it is done there", self.found[above].task.id);
+        let done = if self.found[above].task.status == Status::Done { "done there" } else { "finished here" };
+        let why = format!("`{}` above it is {done}", self.found[above].task.id);
         self.found[position].state = Some(TaskStatus::Skipped { reason: Some(why.clone()) });
         let task = self.found[position].task.id.clone();
-        if !self.found[position].is_new && !self.report.changed.contains(&task) {
+        if !self.found[position].is_new && changed.insert(task.clone()) {
             self.report.unchanged = self.report.unchanged.saturating_sub(1);
             self.report.changed.push(task.clone());
         }

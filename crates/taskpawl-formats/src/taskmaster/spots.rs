@@ -1,0 +1,241 @@
+//! The numbers of tasks in a file of Task Master.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Index;
+
+use serde_json::Value;
+use taskpawl_model::task::Task;
+use taskpawl_model::value::TaskId;
+
+use super::raw::Raw;
+use super::{FORMAT, MASTER};
+use crate::existing_document::{ExistingDocument, text_of};
+use crate::preserved::{kept, take_away};
+use crate::reading::LeftOut;
+
+/// The position of a task in the file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    pub(super) tag: String,
+    /// The number of the top-level task, and that of the subtask in it.
+    pub(super) top: u64,
+    pub(super) below: Option<u64>,
+}
+
+impl Spot {
+    pub(super) fn number(&self) -> String {
+        self.below.map_or_else(|| self.top.to_string(), |below| format!("{}.{below}", self.top))
+    }
+}
+
+/// The positions of tasks.
+#[derive(Default)]
+pub(super) struct Spots {
+    by_id: BTreeMap<TaskId, Spot>,
+    taken: BTreeSet<Spot>,
+}
+
+impl Spots {
+    fn insert(&mut self, id: TaskId, spot: Spot) {
+        self.taken.insert(spot.clone());
+        self.by_id.insert(id, spot);
+    }
+
+    pub(super) fn get(&self, id: &TaskId) -> Option<&Spot> {
+        self.by_id.get(id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&TaskId, &Spot)> {
+        self.by_id.iter()
+    }
+
+    /// Returns true if a subtask has a sibling with the number of `other`: a link without a dot would mean that one.
+    pub(super) fn has_sibling(&self, spot: &Spot, other: &Spot) -> bool {
+        self.taken.contains(&Spot { below: Some(other.top), ..spot.clone() })
+    }
+}
+
+impl Index<&TaskId> for Spots {
+    type Output = Spot;
+
+    fn index(&self, id: &TaskId) -> &Spot {
+        &self.by_id[id]
+    }
+}
+
+/// Assigns a position to every task: the present one, or else the next free number. Deeper subtasks go below their top-level task.
+pub(super) fn spots(
+    tasks: &[&Task],
+    document: &ExistingDocument<'_>,
+    raw: &Raw,
+    left_out: &mut Vec<LeftOut>,
+) -> Spots {
+    let by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, *task)).collect();
+    let mut numbers = Numbers::of(document, raw);
+    let tops: BTreeMap<&TaskId, &TaskId> =
+        tasks.iter().map(|task| (&task.id, top_of(task, &by_id))).collect();
+    // All numbers are reserved before the first new one is chosen, so that no new task gets the number of a later one.
+    for task in tasks {
+        let tag = tag_of(by_id[tops[&task.id]]);
+        numbers.reserve(task, &tag, tops[&task.id] == &task.id);
+    }
+    let mut spots = Spots::default();
+    for task in tasks.iter().filter(|task| tops[&task.id] == &task.id) {
+        let tag = tag_of(task);
+        let top = numbers.top(task, &tag);
+        spots.insert(task.id.clone(), Spot { tag, top, below: None });
+    }
+    for task in tasks.iter().filter(|task| tops[&task.id] != &task.id) {
+        numbers.reserve_beside(task, &spots[tops[&task.id]]);
+    }
+    for task in tasks.iter().filter(|task| tops[&task.id] != &task.id) {
+        let above = spots[tops[&task.id]].clone();
+        let below = numbers.below(task, &above);
+        if task.parent.as_ref() != Some(tops[&task.id]) {
+            let why =
+                format!("Task Master has one level of subtasks: it is written below `{}`", tops[&task.id]);
+            left_out.push(LeftOut::new(format!("{}: parent", task.id), why));
+        }
+        spots.insert(task.id.clone(), Spot { below: Some(below), ..above });
+    }
+    spots
+}
+
+fn top_of<'t>(task: &'t Task, by_id: &BTreeMap<&'t TaskId, &'t Task>) -> &'t TaskId {
+    let mut top = task;
+    // Circular parents come from no store, but must not loop forever.
+    for _ in 0..by_id.len() {
+        match top.parent.as_ref().and_then(|parent| by_id.get(parent)) {
+            Some(parent) => top = parent,
+            None => break,
+        }
+    }
+    &top.id
+}
+
+pub(super) fn tag_of(task: &Task) -> String {
+    kept(task, FORMAT).get("tag").and_then(Value::as_str).unwrap_or(MASTER).to_owned()
+}
+
+/// Returns the number that the task has in the file, or else the one in its id.
+fn number_of(task: &Task, document: Option<&ExistingDocument<'_>>) -> Option<(u64, Option<u64>)> {
+    let kept = kept(task, FORMAT);
+    let known =
+        document.and_then(|document| document.name(&task.id)).or(kept.get("id").and_then(Value::as_str));
+    let text = known.unwrap_or(task.id.as_str()).to_owned();
+    let (top, below) = match text.split_once('.') {
+        Some((top, below)) => (top, Some(below.parse().ok()?)),
+        None => (text.as_str(), None),
+    };
+    let number = (top.parse::<u64>().ok()?, below);
+    // Only a canonical number can be restored: `01` would come back as `1`.
+    let again = number.1.map_or_else(|| number.0.to_string(), |below: u64| format!("{}.{below}", number.0));
+    (again == text).then_some(number)
+}
+
+/// Returns the preserved links of a task that lead out of its file.
+fn links_away(task: &Task) -> Vec<String> {
+    take_away(&mut kept(task, FORMAT), "dependencies").iter().map(text_of).collect()
+}
+
+/// Numbers in use, by tag and top-level task.
+#[derive(Default)]
+struct Numbers<'t> {
+    document: Option<&'t ExistingDocument<'t>>,
+    given: BTreeSet<(String, u64)>,
+    reserved: BTreeSet<(String, u64)>,
+    reserved_below: BTreeSet<(String, u64, u64)>,
+    below: BTreeSet<(String, u64, u64)>,
+    /// The numbers of the records in the file.
+    of_others: BTreeSet<(String, u64)>,
+    of_others_below: BTreeSet<(String, u64, u64)>,
+    /// The first number that may be free, by tag and, for subtasks, by top-level task.
+    next: BTreeMap<(String, Option<u64>), u64>,
+}
+
+impl<'t> Numbers<'t> {
+    fn of(document: &'t ExistingDocument<'t>, raw: &Raw) -> Self {
+        let mut numbers = Self { document: Some(document), ..Self::default() };
+        for (tag, number) in &raw.numbers {
+            let (top, below) = number.split_once('.').unwrap_or((number, ""));
+            match (top.parse(), below.parse()) {
+                (Ok(top), Ok(below)) => drop(numbers.reserved_below.insert((tag.clone(), top, below))),
+                (Ok(top), Err(_)) => drop(numbers.reserved.insert((tag.clone(), top))),
+                (Err(_), _) => {}
+            }
+        }
+        numbers.of_others.clone_from(&numbers.reserved);
+        numbers.of_others_below.clone_from(&numbers.reserved_below);
+        numbers
+    }
+
+    /// Returns true if a record of the file has the number, and not the task.
+    fn is_of_other(&self, task: &Task, tag: &str, top: u64, below: Option<u64>) -> bool {
+        let is_its_own = self.document.is_some_and(|document| document.name(&task.id).is_some());
+        !is_its_own
+            && match below {
+                Some(below) => self.of_others_below.contains(&(tag.to_owned(), top, below)),
+                None => self.of_others.contains(&(tag.to_owned(), top)),
+            }
+    }
+
+    fn reserve(&mut self, task: &Task, tag: &str, is_top: bool) {
+        if let (true, Some((number, None))) = (is_top, number_of(task, self.document)) {
+            self.reserved.insert((tag.to_owned(), number));
+        }
+        // A preserved link to a missing task must not start to point to a new one.
+        for link in links_away(task) {
+            match link
+                .split_once('.')
+                .map_or((link.parse(), None), |(top, below)| (top.parse(), below.parse().ok()))
+            {
+                (Ok(top), None) => drop(self.reserved.insert((tag.to_owned(), top))),
+                (Ok(top), Some(below)) => drop(self.reserved_below.insert((tag.to_owned(), top, below))),
+                (Err(_), _) => {}
+            }
+        }
+    }
+
+    /// Like [`reserve`](Self::reserve), for links of a subtask: there, a number means a sibling.
+    fn reserve_beside(&mut self, task: &Task, above: &Spot) {
+        let links = links_away(task).into_iter().filter_map(|link| link.parse().ok());
+        self.reserved_below.extend(links.map(|number| (above.tag.clone(), above.top, number)));
+    }
+
+    fn top(&mut self, task: &Task, tag: &str) -> u64 {
+        if let Some((number, None)) = number_of(task, self.document)
+            && !self.is_of_other(task, tag, number, None)
+            && self.given.insert((tag.to_owned(), number))
+        {
+            return number;
+        }
+        let next = self.next.entry((tag.to_owned(), None)).or_insert(1);
+        loop {
+            let place = (tag.to_owned(), *next);
+            *next += 1;
+            if !self.reserved.contains(&place) && !self.given.contains(&place) {
+                let number = place.1;
+                self.given.insert(place);
+                return number;
+            }
+        }
+    }
+
+    fn below(&mut self, task: &Task, above: &Spot) -> u64 {
+        if let Some((top, Some(number))) = number_of(task, self.document)
+            && top == above.top
+            && !self.is_of_other(task, &above.tag, top, Some(number))
+            && self.below.insert((above.tag.clone(), top, number))
+        {
+            return number;
+        }
+        let next = self.next.entry((above.tag.clone(), Some(above.top))).or_insert(1);
+        loop {
+            let place = (above.tag.clone(), above.top, *next);
+            if !self.reserved_below.contains(&place) && self.below.insert(place) {
+                return *next;
+            }
+            *next += 1;
+        }
+    }
+}
