@@ -8,6 +8,7 @@ mod kernel;
 mod network;
 mod processes;
 mod secrets;
+mod set_id;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -100,7 +101,7 @@ impl Way {
 
 /// Returns all bypass cases.
 pub fn ways() -> Vec<Way> {
-    [files::WAYS, secrets::WAYS, network::WAYS, processes::WAYS, kernel::WAYS].concat()
+    [files::WAYS, secrets::WAYS, network::WAYS, processes::WAYS, kernel::WAYS, set_id::WAYS].concat()
 }
 
 /// Tries the case that the arguments name.

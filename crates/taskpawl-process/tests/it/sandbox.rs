@@ -376,9 +376,19 @@ async fn system_calls_that_escape_are_denied() {
         let error = home.fails(&format!("system {name}")).await;
         assert!(error.contains("os error 1)"), "{name}: {error}");
     }
-    for name in ["clone3", "short"] {
+    for name in ["clone3", "openat2", "short"] {
         let error = home.fails(&format!("system {name}")).await;
         assert!(error.contains("os error 38)"), "{name}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn no_file_gets_a_set_id_bit() {
+    let home = Home::new();
+    home.works("chmod ~/project/src/main").await;
+    for what in ["~/project/src/main", "~/project/src"] {
+        let error = home.fails(&format!("set-id {what}")).await;
+        assert!(error.contains("os error 1)"), "{what}: {error}");
     }
 }
 

@@ -16,7 +16,7 @@ const UNHELD: &str = "all";
 /// The layers to switch off, the attempt that then succeeds, and whether only root with capabilities can make it.
 ///
 /// If two layers block the same attempt, both are listed.
-const ESCAPES: [(&str, &str, bool); 15] = [
+const ESCAPES: [(&str, &str, bool); 16] = [
     ("landlock namespaces", "write ~/other/file", false),
     ("landlock namespaces", "read ~/secrets/key", false),
     ("landlock namespaces", "chmod ~/other/file", false),
@@ -29,6 +29,7 @@ const ESCAPES: [(&str, &str, bool); 15] = [
     ("landlock capabilities", "ptrace NEIGHBOUR", true),
     ("room", "follow /proc/BESIDE/fd/1", false),
     ("filter", "system clone", false),
+    ("filter", "set-id ~/project/src/main", false),
     // The kernel refuses to schedule a process with more capabilities than the caller, so both layers are switched off.
     ("filter capabilities", "schedule priority NEIGHBOUR", false),
     ("capabilities", "read /proc/NEIGHBOUR/environ", true),
