@@ -104,6 +104,8 @@ pub struct Enforcement {
     pub landlock: u32,
     /// True if mounts covered the hidden and read-only paths.
     pub mounts: bool,
+    /// True if the programs had a process namespace of their own: they saw no other processes, and could not end their supervisor.
+    pub own_processes: bool,
     /// The mechanism that blocked the network.
     pub network: NetworkWall,
     /// True if the programs had a cgroup of their own, which enforces the limits of processes and memory.

@@ -52,10 +52,10 @@ pub enum Promise {
     Held,
     /// Blocked if the system allows a mount namespace.
     HeldByMounts,
+    /// Blocked if the system allows a process namespace.
+    HeldByProcesses,
     /// Blocked, but the exit code of the attempt proves nothing: only the harness can see the effect.
     SeenByHarness,
-    /// Blocked at the default level; at the strict level the same path or number means another object.
-    HeldByDefault,
     /// Open, and documented as open.
     Open,
 }

@@ -16,9 +16,11 @@ use crate::profile::ResourceLimits;
 /// The default limit of processes and threads: more than any build needs, and fewer than would make a machine unusable.
 const PROCESSES: u64 = 10_000;
 
-/// Sets the resource limits that child processes inherit. Returns the limit of processes and threads; `None` if they are unlimited.
+/// Sets the resource limits that child processes inherit. `supervisors` are the processes of this user namespace that are no programs.
+/// Returns the limit of processes and threads; `None` if they are unlimited.
 pub(super) fn limit(
     limits: &ResourceLimits,
+    supervisors: u64,
     has_own_user: bool,
     gaps: &mut Vec<String>,
 ) -> io::Result<Option<u64>> {
@@ -27,9 +29,8 @@ pub(super) fn limit(
     lower(Resource::Nofile, limits.open_files)?;
     // Outside a user namespace the kernel counts all processes of the user against this limit, and never limits root.
     if has_own_user && !getuid().is_root() {
-        // One more, because the kernel counts this supervisor, too.
         let most = limits.processes.unwrap_or(PROCESSES);
-        lower(Resource::Nproc, most.saturating_add(1))?;
+        lower(Resource::Nproc, most.saturating_add(supervisors))?;
         return Ok(Some(most));
     }
     if limits.processes.is_some() && !is_limited_by_cgroup() {

@@ -14,7 +14,7 @@ use crate::sandbox::Refusal;
 use crate::spawn_spec::SpawnSpec;
 
 /// The protocol version; the handshake fails if the two sides differ.
-pub(super) const VERSION: u32 = 6;
+pub(super) const VERSION: u32 = 7;
 
 /// A request of the engine.
 #[derive(Debug, PartialEq, Eq)]
@@ -198,8 +198,9 @@ impl Writer {
     }
 
     fn enforcement(&mut self, enforcement: &Enforcement) -> &mut Self {
-        let Enforcement { level, landlock, mounts, network, cgroup, processes, gaps } = enforcement;
-        self.bool(*level == Level::Strict).u32(*landlock).bool(*mounts);
+        let Enforcement { level, landlock, mounts, own_processes, network, cgroup, processes, gaps } =
+            enforcement;
+        self.bool(*level == Level::Strict).u32(*landlock).bool(*mounts).bool(*own_processes);
         self.u8(match network {
             NetworkWall::Open => 0,
             NetworkWall::Filter => 1,
@@ -342,6 +343,7 @@ impl<'a> Reader<'a> {
             level: self.level()?,
             landlock: self.u32()?,
             mounts: self.bool()?,
+            own_processes: self.bool()?,
             network: match self.u8()? {
                 0 => NetworkWall::Open,
                 1 => NetworkWall::Filter,
@@ -433,6 +435,7 @@ mod tests {
             level: Level::Strict,
             landlock: 7,
             mounts: true,
+            own_processes: true,
             network: NetworkWall::Filter,
             cgroup: true,
             processes: Some(9),

@@ -16,7 +16,7 @@ const UNHELD: &str = "all";
 /// The layers to switch off, the attempt that then succeeds, and whether only root with capabilities can make it.
 ///
 /// If two layers block the same attempt, both are listed.
-const ESCAPES: [(&str, &str, bool); 16] = [
+const ESCAPES: [(&str, &str, bool); 17] = [
     ("landlock namespaces", "write ~/other/file", false),
     ("landlock namespaces", "read ~/secrets/key", false),
     ("landlock namespaces", "chmod ~/other/file", false),
@@ -25,14 +25,15 @@ const ESCAPES: [(&str, &str, bool); 16] = [
     ("namespaces filter", "unix ~/other/socket", false),
     ("network", "connect ADDRESS", false),
     ("network scope", "abstract NAME", false),
-    ("scope", "signal NEIGHBOUR", false),
-    ("landlock capabilities", "ptrace NEIGHBOUR", true),
+    ("scope processes", "signal NEIGHBOUR", false),
+    ("landlock capabilities processes", "ptrace NEIGHBOUR", true),
     ("room", "follow /proc/BESIDE/fd/1", false),
     ("filter", "system clone", false),
+    ("processes", "read /proc/NEIGHBOUR/status", false),
     ("filter", "set-id ~/project/src/main", false),
     // The kernel refuses to schedule a process with more capabilities than the caller, so both layers are switched off.
-    ("filter capabilities", "schedule priority NEIGHBOUR", false),
-    ("capabilities", "read /proc/NEIGHBOUR/environ", true),
+    ("filter capabilities processes", "schedule priority NEIGHBOUR", false),
+    ("capabilities processes", "read /proc/NEIGHBOUR/environ", true),
     ("capabilities", "setuid", true),
 ];
 
@@ -47,6 +48,7 @@ async fn tries_without_layers_what_it_is_told_to() {
             "namespaces" => Fault::NoNamespaces,
             "network" => Fault::NoNetworkWall,
             "scope" => Fault::NoScope,
+            "processes" => Fault::SharedProcesses,
             "filter" => Fault::NoFilter,
             "capabilities" => Fault::KeepCapabilities,
             other => panic!("no layer `{other}`"),
