@@ -80,6 +80,8 @@ pub enum Network {
 pub struct ResourceLimits {
     /// Open descriptors per process.
     pub open_files: u64,
+    /// The size of each file that is written, in bytes.
+    pub file_size: u64,
     /// Processes and threads of all programs of the profile together. Needs a delegated cgroup, or namespaces
     /// and a user other than root; that user has a limit of 10,000 by default.
     pub processes: Option<u64>,
@@ -89,7 +91,7 @@ pub struct ResourceLimits {
 
 impl Default for ResourceLimits {
     fn default() -> Self {
-        Self { open_files: 1024, processes: None, memory: None }
+        Self { open_files: 1024, file_size: 16 << 30, processes: None, memory: None }
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) fn enforce(profile: &Profile) -> Result<Enforced, Refusal> {
 
 /// Applies everything except the cgroup, which is set up before. Returns the ruleset for each call.
 fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<OwnedFd>, Refusal> {
+    privileges::yield_memory();
     let places = Places::of(profile);
     places.check()?;
     places.describe_gaps(&mut enforcement.gaps);

@@ -186,6 +186,7 @@ impl Writer {
         self.bool(*level == Level::Strict).bool(*network == Network::Full);
         self.paths(write).paths(read).paths(hidden).paths(administered).paths(read_only).paths(guarded);
         self.u64(limits.open_files)
+            .u64(limits.file_size)
             .option(limits.processes, Self::u64)
             .option(limits.memory, Self::u64)
             .strings(gaps)
@@ -320,6 +321,7 @@ impl<'a> Reader<'a> {
             guarded: self.list(Self::path)?,
             limits: ResourceLimits {
                 open_files: self.u64()?,
+                file_size: self.u64()?,
                 processes: self.option(Self::u64)?,
                 memory: self.option(Self::u64)?,
             },
@@ -390,7 +392,7 @@ mod tests {
             administered: vec!["/a".into()],
             read_only: vec!["/o".into()],
             guarded: vec!["/g".into()],
-            limits: ResourceLimits { open_files: 7, processes: Some(8), memory: None },
+            limits: ResourceLimits { open_files: 7, file_size: 5, processes: Some(8), memory: None },
             gaps: vec!["a gap".to_owned()],
         }
     }

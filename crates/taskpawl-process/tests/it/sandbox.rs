@@ -393,6 +393,34 @@ async fn no_file_gets_a_set_id_bit() {
     }
 }
 
+#[tokio::test]
+async fn files_and_shared_memory_have_a_limit_and_memory_goes_to_others_first() {
+    let home = Home::new();
+    let limits = home.shell("cat /proc/self/limits /proc/self/oom_score_adj").await.stdout.text;
+    let soft = |name: &str| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().next().unwrap().to_owned()
+    };
+    assert_eq!(soft("Max file size"), (16_u64 << 30).to_string());
+    assert_eq!(soft("Max address space"), own_limit_of_address_space(), "never limited");
+    assert_eq!(limits.lines().last(), Some("800"));
+    // 4 KiB beyond the limit, in a file without blocks. `ignored` as programs that handle the error see it.
+    let write = "dd if=/dev/zero of=f bs=4096 seek=4194304 count=1";
+    let outcome = home.shell(&format!("{write} || echo $?")).await;
+    assert_eq!(outcome.stdout.text, "153\n", "{outcome:?}");
+    let ignored = home.shell(&format!("trap '' XFSZ; {write} || echo $?")).await;
+    assert!(ignored.stderr.text.contains("File too large"), "{ignored:?}");
+    if home.has_mounts().await {
+        let said = home.shell("df --output=size -B 1 /dev/shm | tail -1").await.stdout.text;
+        assert_eq!(said.trim(), (2_u64 << 30).to_string());
+    }
+}
+
+fn own_limit_of_address_space() -> String {
+    let most = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    most.map_or_else(|| "unlimited".to_owned(), |most| most.to_string())
+}
+
 /// A program that starts itself twice, recursively, reaches a limit.
 #[tokio::test]
 async fn processes_of_ordinary_users_are_limited_by_default() {
