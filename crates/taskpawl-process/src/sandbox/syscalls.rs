@@ -201,7 +201,8 @@ fn set_ids() -> Result<Rules, BackendError> {
 
 /// Denies scheduling changes of processes other than the caller and its process group.
 ///
-/// The kernel allows them for all processes of the same user, and no namespace or Landlock rule restricts them. `sched_setaffinity` stays
+/// The kernel allows them for all processes of the same user that have an id in the process namespace, and no Landlock rule restricts them.
+/// `sched_setaffinity` stays
 /// allowed: libraries call it with the ids of their own threads, and a filter cannot tell whose id that is.
 fn scheduling() -> Result<Rules, BackendError> {
     let is_number =

@@ -148,6 +148,7 @@ fn system_call(name: &str) -> io::Result<()> {
 fn schedule(by: &str, process: libc::pid_t) -> io::Result<()> {
     const BATCH: u32 = 3;
     const IDLE: libc::c_int = 3 << 13;
+    const ALL: [u64; 16] = [u64::MAX; 16];
     let (parameters, attributes) = ([0u32; 4], [48u32, BATCH, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0]);
     // SAFETY: the pointers are valid, and the buffers are as long as the kernel reads.
     let result = unsafe {
@@ -159,6 +160,9 @@ fn schedule(by: &str, process: libc::pid_t) -> io::Result<()> {
             "scheduler" => libc::syscall(libc::SYS_sched_setscheduler, process, BATCH, parameters.as_ptr()),
             "parameters" => libc::syscall(libc::SYS_sched_setparam, process, parameters.as_ptr()),
             "attributes" => libc::syscall(libc::SYS_sched_setattr, process, attributes.as_ptr(), 0),
+            "processors" => {
+                libc::syscall(libc::SYS_sched_setaffinity, process, size_of_val(&ALL), ALL.as_ptr())
+            }
             other => panic!("unknown attempt: schedule by `{other}`"),
         }
     };

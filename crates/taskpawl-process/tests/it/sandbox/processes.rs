@@ -62,7 +62,7 @@ async fn programs_see_the_processes_of_their_run_alone() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..2], ["1", "taskpawl-superv"], "{said}");
     assert!(lines[2].parse::<u32>().unwrap() <= 4, "{said}");
-    for what in ["read /proc/ID/status", "list /proc/ID", "signal ID"] {
+    for what in ["read /proc/ID/status", "list /proc/ID", "signal ID", "schedule processors ID"] {
         home.fails(&what.replace("ID", &neighbour.0.id().to_string())).await;
     }
 }
