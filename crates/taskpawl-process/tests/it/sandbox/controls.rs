@@ -105,6 +105,13 @@ async fn without_a_layer_something_gets_through() {
     }
 }
 
+#[tokio::test]
+async fn set_id_bits_need_no_namespaces_to_be_refused() {
+    let output = tried("namespaces", "set-id ~/project/src/main");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("os error 1)"), "{said}");
+}
+
 /// Returns whether this process has capabilities to drop. Root in a container or in a sandbox may have none.
 fn has_capabilities() -> bool {
     use rustix::thread::{CapabilitySet, capabilities};
