@@ -181,7 +181,7 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) 
     }
     let too_large = rustix::process::Signal::XFSZ.as_raw();
     if outcome.signal == Some(too_large) || outcome.code == SIGNALLED + too_large {
-        return Some(of_file_size(profile));
+        return Some(of_file_size(profile).into());
     }
     let context = DenialContext { profile, cwd: &program.cwd, unopened: &closed.unopened() };
     of_lines(context, &outcome.stderr.text).or_else(|| {
@@ -330,7 +330,7 @@ fn of_line(context: DenialContext<'_>, line: &str) -> Option<Hint> {
         ).into());
     }
     if says(&TOO_LARGE) {
-        return Some(of_file_size(profile));
+        return Some(of_file_size(profile).into());
     }
     if says(&TOO_MANY_FILES) {
         let most = profile.limits.open_files;
