@@ -29,7 +29,8 @@ pub(super) fn enter() -> io::Result<()> {
     match fork()? {
         None => {
             drop(reader);
-            begin(writer)
+            begin(writer);
+            Ok(())
         }
         Some(child) => {
             drop(writer);
@@ -39,7 +40,7 @@ pub(super) fn enter() -> io::Result<()> {
 }
 
 /// The first steps of the new process. Tells the one outside whether it works, and ends if it does not.
-fn begin(mut outside: PipeWriter) -> io::Result<()> {
+fn begin(mut outside: PipeWriter) {
     // If the process outside is killed, this one must not go on: the engine would take it for ended.
     let begun = set_parent_process_death_signal(Some(Signal::KILL))
         .and_then(|()| setsid())
@@ -50,7 +51,6 @@ fn begin(mut outside: PipeWriter) -> io::Result<()> {
     if errno != 0 || told.is_err() {
         exit(0);
     }
-    Ok(())
 }
 
 /// Mounts a `/proc` of the current process namespace.

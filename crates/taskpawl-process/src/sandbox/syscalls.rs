@@ -178,7 +178,7 @@ fn denied() -> Result<Rules, BackendError> {
 /// the machine.
 ///
 /// A filter cannot tell directories from files, so `chmod g+s` of a directory is denied as well. `mkdir` needs no rule, because the kernel
-/// ignores these bits there, nor does io_uring, which is denied as a whole.
+/// ignores these bits there, nor does `io_uring`, which is denied as a whole.
 fn set_ids() -> Result<Rules, BackendError> {
     let has = |position: u8, bits: u64| {
         SeccompCondition::new(position, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits)
