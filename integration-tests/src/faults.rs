@@ -34,6 +34,7 @@ fn enable(name: &str) -> bool {
         "NoSweep" => process::enable(process::Fault::NoSweep),
         "EarlyLock" => process::enable(process::Fault::EarlyLock),
         "OnlyGroup" => process::enable(process::Fault::OnlyGroup),
+        "SharedProcesses" => process::enable(process::Fault::SharedProcesses),
         // Simulate kernels without Landlock or without the filter, to test the protections that remain.
         "NoLandlock" => process::enable(process::Fault::NoLandlock),
         "NoFilter" => process::enable(process::Fault::NoFilter),

@@ -27,6 +27,8 @@ pub enum Fault {
     KeepCapabilities = 256,
     /// Programs of different calls are not isolated from each other.
     SharedRoom = 512,
+    /// The sandbox has no process namespace.
+    SharedProcesses = 1024,
 }
 
 static ACTIVE: AtomicU32 = AtomicU32::new(0);

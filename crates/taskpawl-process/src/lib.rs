@@ -21,6 +21,7 @@
 //! the supervisor's side, and `wire` and `socket` connect them. `sandbox/` is the code with which a
 //! supervisor sandboxes itself.
 
+mod beneath;
 mod bounded;
 mod capture;
 mod environment;
@@ -49,6 +50,7 @@ mod spawn_spec;
 mod supervisor;
 mod watch;
 
+pub use beneath::open_beneath;
 pub use bounded::{Unfinished, blocking_within, passed};
 pub use capture::{Captured, OutputFiles};
 pub use environment::Environment;

@@ -12,6 +12,7 @@ pub(crate) enum Fault {
     NoFilter,
     KeepCapabilities,
     SharedRoom,
+    SharedProcesses,
 }
 
 pub(crate) const fn bits() -> u32 {

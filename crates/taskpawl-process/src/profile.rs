@@ -80,6 +80,8 @@ pub enum Network {
 pub struct ResourceLimits {
     /// Open descriptors per process.
     pub open_files: u64,
+    /// The size of each file that is written, in bytes.
+    pub file_size: u64,
     /// Processes and threads of all programs of the profile together. Needs a delegated cgroup, or namespaces
     /// and a user other than root; that user has a limit of 10,000 by default.
     pub processes: Option<u64>,
@@ -89,7 +91,7 @@ pub struct ResourceLimits {
 
 impl Default for ResourceLimits {
     fn default() -> Self {
-        Self { open_files: 1024, processes: None, memory: None }
+        Self { open_files: 1024, file_size: 16 << 30, processes: None, memory: None }
     }
 }
 
@@ -104,6 +106,8 @@ pub struct Enforcement {
     pub landlock: u32,
     /// True if mounts covered the hidden and read-only paths.
     pub mounts: bool,
+    /// True if the programs had a process namespace of their own: they saw no other processes, and could not end their supervisor.
+    pub own_processes: bool,
     /// The mechanism that blocked the network.
     pub network: NetworkWall,
     /// True if the programs had a cgroup of their own, which enforces the limits of processes and memory.

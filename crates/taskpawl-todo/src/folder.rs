@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 /// Largest file that is read, in bytes. Lists of models have a few thousand bytes.
@@ -78,15 +78,7 @@ impl Place {
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 fn open_beneath(base: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    // `RESOLVE_BENEATH` fails with EAGAIN if a rename happens anywhere during the path walk. The number of retries is
-    // bounded, because another process could rename all the time.
-    for _ in 0..100 {
-        match rustix::fs::openat2(base, path, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH) {
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            opened => return opened,
-        }
-    }
-    Err(Errno::AGAIN)
+    taskpawl_tools::open_beneath(base, path, flags, Mode::empty())
 }
 
 fn make_beneath(base: &OwnedFd, path: &Path, mode: Mode) -> Result<OwnedFd, Errno> {

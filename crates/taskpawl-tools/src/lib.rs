@@ -74,8 +74,8 @@ pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
     OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox, SearchPath,
     SpawnError, StreamFilter, Supervision, Way, bubblewrap, child_entry, filter_file, follow, inherited,
-    is_below_supervisor, keep_owner_rights, make_private_directories, make_private_directory, probe,
-    share_heap,
+    is_below_supervisor, keep_owner_rights, make_private_directories, make_private_directory, open_beneath,
+    probe, share_heap,
 };
 pub use text::head_of_text;
 pub use tool::{Hints, IntoTool, Tool, ToolCommand, ToolSpec};

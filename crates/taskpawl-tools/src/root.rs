@@ -1,6 +1,6 @@
 //! Access to files beneath the project root.
 //!
-//! The kernel resolves every path in the same step that opens it (`openat2` with `RESOLVE_BENEATH`). Checking a path
+//! Every path is resolved in the same step that opens it ([`taskpawl_process::open_beneath`]). Checking a path
 //! first and opening it afterwards would be a race: another process can swap a directory for a link in between. For the
 //! same reason excluded paths are recognised by the path that the kernel reports for the open descriptor, not by the
 //! path in the arguments of the call.
@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::context::CallContext;
@@ -146,7 +146,8 @@ impl Root {
 
     /// Replaces the file at `path`, or the target of a link there, in one step: readers never see it half written.
     ///
-    /// The new file gets the mode of the old one unless `mode` is given. Missing directories are created, and removed
+    /// The new file gets the mode of the old one unless `mode` is given, but never its set-id bits: they would give the owner's
+    /// rights to new content. Missing directories are created, and removed
     /// again if the file is not written in the end.
     ///
     /// # Durability
@@ -210,7 +211,7 @@ impl Root {
             return Err(no_file(path));
         }
         let target = real.strip_prefix(&self.real).map_err(|_| outside(path))?;
-        Ok((target.to_owned(), Some(metadata.permissions().mode() & 0o7777)))
+        Ok((target.to_owned(), Some(metadata.permissions().mode() & 0o777)))
     }
 
     /// Opens the parent directory of `relative`, creating it if needed, and returns the file name in it.
@@ -285,16 +286,7 @@ impl Root {
     fn try_open(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let path = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
         let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o666) } else { Mode::empty() };
-        // With `..` in the path the kernel returns EAGAIN if a rename happens anywhere on the system meanwhile, for
-        // then it cannot prove that the path stayed beneath the root. The bound keeps constant renaming from holding
-        // the call forever.
-        for _ in 0..100 {
-            match rustix::fs::openat2(&self.fd, path, flags | OFlags::CLOEXEC, mode, ResolveFlags::BENEATH) {
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                opened => return opened,
-            }
-        }
-        Err(Errno::AGAIN)
+        taskpawl_process::open_beneath(&self.fd, path, flags, mode)
     }
 }
 
@@ -382,7 +374,7 @@ fn path_of_any(file: &File, metadata: &Metadata) -> io::Result<PathBuf> {
 
 fn failed(action: &'static str, path: &Path, errno: Errno) -> ToolError {
     match errno {
-        // `openat2` reports an attempt to leave the root as `EXDEV`.
+        // An attempt to leave the root.
         Errno::XDEV => outside(path),
         _ => io_error(action, path, errno.into()),
     }

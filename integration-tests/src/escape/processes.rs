@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, test_kill_process};
 
 use super::{
     Control, Promise, Way, address, close, engine, held, no_such_way, out_if, supervisor, system_call,
@@ -19,9 +19,27 @@ pub(super) const WAYS: &[Way] = &[
         let null = [process.as_fd().as_raw_fd().into(), 0, 0, 0, 0];
         system_call(libc::SYS_pidfd_send_signal, null).map(drop)
     }),
-    // In the process namespace of `bwrap`, process 1 belongs to the sandbox.
-    Way::held("signal-first", |_| signal(1)).open_to(Control::Superuser).promised(Promise::HeldByDefault),
+    Way::held("signal-first", |_| match supervisor()? {
+        1 => Err(held("it is the supervisor, in a process namespace of the run")),
+        _ => signal(1),
+    })
+    .open_to(Control::Superuser),
     Way::held("signal-supervisor", |_| signal(supervisor()?)).promised(Promise::Open),
+    // A stopped supervisor would not end the call that it cannot stop: the harness would see a time-out.
+    Way::held("stop-supervisor", |_| match supervisor()? {
+        1 => {
+            let _ = kill_process(pid(1)?, Signal::STOP);
+            let _ = kill_process(pid(1)?, Signal::KILL);
+            let status = fs::read_to_string("/proc/1/status")?;
+            out_if(status.contains("\nState:\tT"), "it goes on")
+        }
+        _ => signal(supervisor()?),
+    })
+    .promised(Promise::HeldByProcesses),
+    Way::held("see-bystander", |world| {
+        fs::read_to_string(format!("/proc/{}/status", world.bystander)).map(drop)
+    })
+    .promised(Promise::HeldByProcesses),
     Way::held("trace-bystander", |world| trace(world.bystander)).open_to(Control::Depends),
     Way::held("trace-engine", |_| trace(engine()?)).open_to(Control::Depends),
     Way::held("trace-supervisor", |_| trace(supervisor()?)).open_to(Control::Depends),

@@ -46,7 +46,7 @@ fn overlaps_and_repetitions_are_seen() {
     let mut figures = Figures::of("overlaps_and_repetitions_are_seen", seed());
     let mut random = Random::new(figures.seed);
     let mut left = Tally::default();
-    campaign("NoSweep", &mut random, &mut left);
+    campaign("NoSweep,SharedProcesses", &mut random, &mut left);
     figures.add(format!("with programs left alive: {left:?}"));
     assert!(left.overlaps > 0, "the control: {left:?}");
     let mut repeated = Tally::default();

@@ -61,7 +61,7 @@ fn signals() {
 #[test]
 fn survivors_are_seen() {
     let mut figures = Figures::of("survivors_are_seen", 0);
-    let home = Home::new().with_fault("NoSweep");
+    let home = Home::new().with_fault("NoSweep,SharedProcesses");
     home.apply(&endless(&home, 4, None));
     let mut run = start(&home, "4");
     until("they are started", || (Marks::of(&home).started() == 4).then_some(()));

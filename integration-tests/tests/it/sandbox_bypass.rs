@@ -20,10 +20,11 @@ fn default_sandbox() {
         let around = Around::new(user);
         let before = around.untouchable();
         let Some(found) = attempts(&around, &[]) else { return };
-        let has_mounts = found.has_mounts;
+        let (has_mounts, has_processes) = (found.has_mounts, found.has_processes);
         let is_held = |way: &Way| match way.promise {
-            Promise::Held | Promise::HeldByDefault => true,
+            Promise::Held => true,
             Promise::HeldByMounts => has_mounts,
+            Promise::HeldByProcesses => has_processes,
             Promise::SeenByHarness | Promise::Open => false,
         };
         assert_eq!(found.out_of(is_held), Vec::<&str>::new(), "they got out: {}", found.listing());
@@ -51,7 +52,9 @@ fn strict_sandbox() {
         let around = Around::new(user);
         let before = around.untouchable();
         let Some(found) = attempts(&around, &["--sandbox=strict"]) else { return };
-        let is_held = |way: &Way| matches!(way.promise, Promise::Held | Promise::HeldByMounts);
+        let is_held = |way: &Way| {
+            matches!(way.promise, Promise::Held | Promise::HeldByMounts | Promise::HeldByProcesses)
+        };
         assert_eq!(found.out_of(is_held), Vec::<&str>::new(), "{}", found.listing());
         assert_eq!(around.heard(), 0, "a listener outside has received a message");
         assert!(!around.has_shared_memory(), "it was written into the memory that all share");
@@ -106,6 +109,7 @@ struct Found {
     /// Exit code and last line of output, by the name of the case.
     said: BTreeMap<&'static str, (i64, String)>,
     has_mounts: bool,
+    has_processes: bool,
 }
 
 impl Found {
@@ -159,7 +163,7 @@ fn attempts(around: &Around, flags: &[&str]) -> Option<Found> {
 fn results(around: &Around) -> Found {
     let location = Location::parse(around.world.store.to_str().unwrap(), std::path::Path::new(""));
     let manager = Manager::new(open(&location), "harness");
-    let mut found = Found { said: BTreeMap::new(), has_mounts: true };
+    let mut found = Found { said: BTreeMap::new(), has_mounts: true, has_processes: true };
     for way in ways() {
         let task = manager.get(way.name).unwrap();
         let Some(result) = task.metadata.tool_calls.first().and_then(|call| call.result.clone()) else {
@@ -169,7 +173,9 @@ fn results(around: &Around) -> Found {
         let words = result["stdout"].as_str().unwrap_or_default().trim().to_owned();
         found.said.insert(way.name, (code, words));
         let gaps = result["sandbox"]["gaps"].as_array().cloned().unwrap_or_default();
-        found.has_mounts &= !gaps.iter().any(|gap| gap.to_string().contains("mount"));
+        let is_gap = |word: &str| gaps.iter().any(|gap| gap.to_string().contains(word));
+        found.has_mounts &= !is_gap("mount");
+        found.has_processes &= !is_gap("end their supervisor");
     }
     found
 }

@@ -151,8 +151,9 @@ fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Diagnostic {
                 NetworkWall::Open => "your network",
             };
             let mounts = if enforcement.mounts { ", mounts" } else { "" };
+            let processes = if enforcement.own_processes { ", processes of their own" } else { "" };
             let landlock = enforcement.landlock;
-            let message = format!("they run in a sandbox: Landlock {landlock}{mounts}, {network}");
+            let message = format!("they run in a sandbox: Landlock {landlock}{mounts}{processes}, {network}");
             let gaps = if enforcement.gaps.is_empty() {
                 "everything that it should hold back is held back".to_owned()
             } else {

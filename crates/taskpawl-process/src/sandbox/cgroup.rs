@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     const LIMITS: ResourceLimits =
-        ResourceLimits { open_files: 1024, processes: Some(40), memory: Some(1 << 30) };
+        ResourceLimits { open_files: 1024, file_size: 1 << 34, processes: Some(40), memory: Some(1 << 30) };
 
     /// Creates a directory with the files that the kernel would make in a cgroup.
     fn directory(files: &[&str]) -> tempfile::TempDir {

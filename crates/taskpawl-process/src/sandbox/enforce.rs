@@ -5,7 +5,7 @@ use super::mounts::Covered;
 use super::namespaces::Namespaces;
 use super::places::Places;
 use super::sockets::Sockets;
-use super::{cgroup, landlock_rules, mounts, namespaces, privileges, syscalls};
+use super::{cgroup, landlock_rules, mounts, namespaces, own_processes, privileges, syscalls};
 use crate::faults::{self, Fault};
 use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile};
 use crate::sandbox::refusal::Refusal;
@@ -36,6 +36,7 @@ pub(crate) fn enforce(profile: &Profile) -> Result<Enforced, Refusal> {
 
 /// Applies everything except the cgroup, which is set up before. Returns the ruleset for each call.
 fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<OwnedFd>, Refusal> {
+    privileges::yield_memory();
     let places = Places::of(profile);
     places.check()?;
     places.describe_gaps(&mut enforcement.gaps);
@@ -43,11 +44,16 @@ fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<Ow
     let sockets = Sockets::list();
     let namespaces = namespaces::enter(wants_own_network(profile));
     enforcement.network = network_wall(profile, &namespaces, &mut enforcement.gaps);
-    let covered = cover(profile, &places, &namespaces, &sockets, &mut enforcement.gaps)?;
+    let covered = cover(profile, &places, &namespaces, &sockets, enforcement)?;
     enforcement.mounts = covered.is_some();
     let has_own_user = namespaces.has_own_user;
-    enforcement.processes = privileges::limit(&profile.limits, has_own_user, &mut enforcement.gaps)
-        .map_err(|error| Refusal::step("setting limits", error))?;
+    // The kernel counts the supervisor, too, and the process that waits for it outside of its process namespace. Inside `bwrap` there is
+    // no such process.
+    let has_outer = enforcement.own_processes && profile.level == Level::Standard;
+    let supervisors = 1 + u64::from(has_outer);
+    enforcement.processes =
+        privileges::limit(&profile.limits, supervisors, has_own_user, &mut enforcement.gaps)
+            .map_err(|error| Refusal::step("setting limits", error))?;
     privileges::keep_descriptors().map_err(|error| Refusal::step("keeping descriptors", error))?;
     // Before Landlock and seccomp, which the kernel lets an unprivileged process use only with `no_new_privs`.
     privileges::give_up_new().map_err(|error| Refusal::step("giving up new privileges", error))?;
@@ -96,7 +102,7 @@ fn network_wall(profile: &Profile, namespaces: &Namespaces, gaps: &mut Vec<Strin
     NetworkWall::Namespace
 }
 
-/// Covers hidden paths and foreign sockets, if this process has a mount namespace of its own.
+/// Enters a process namespace, and covers hidden paths and foreign sockets, if this process has a mount namespace of its own.
 ///
 /// Without one, `strict` refuses to start. Otherwise the missing protection is reported as gaps.
 fn cover(
@@ -104,11 +110,13 @@ fn cover(
     places: &Places,
     namespaces: &Namespaces,
     sockets: &Sockets,
-    gaps: &mut Vec<String>,
+    enforcement: &mut Enforcement,
 ) -> Result<Option<Covered>, Refusal> {
     let problem = if namespaces.mounts {
         match mounts::make_private() {
             Ok(()) => {
+                isolate_processes(enforcement);
+                let gaps = &mut enforcement.gaps;
                 let covered = mounts::cover(places, sockets, gaps);
                 return covered.map(Some).map_err(|error| Refusal::step("mounting", error));
             }
@@ -121,7 +129,23 @@ fn cover(
         let advice = "allow user namespaces, or use the sandbox without `strict`";
         return Err(Refusal::new(format!("no mounts of its own: {problem}"), advice));
     }
+    let gaps = &mut enforcement.gaps;
     places.describe_uncovered(&problem, gaps);
     gaps.push(format!("no unix sockets, no `/dev/shm`, no new terminals: {problem}"));
+    gaps.push(format!("{SHARED_PROCESSES}: {problem}"));
     Ok(None)
+}
+
+/// The gap without a process namespace.
+const SHARED_PROCESSES: &str = "programs see the processes of this machine, and can end their supervisor";
+
+/// Enters a process namespace. Must come before `/proc` becomes read-only with all other mounts.
+fn isolate_processes(enforcement: &mut Enforcement) {
+    match own_processes::enter() {
+        Ok(()) => enforcement.own_processes = true,
+        Err(error) => {
+            let problem = format!("the system provides no process namespace with a `/proc` ({error})");
+            enforcement.gaps.push(format!("{SHARED_PROCESSES}: {problem}"));
+        }
+    }
 }

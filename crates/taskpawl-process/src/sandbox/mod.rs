@@ -6,6 +6,7 @@ mod landlock_rules;
 mod links;
 mod mounts;
 mod namespaces;
+mod own_processes;
 mod places;
 mod privileges;
 mod refusal;

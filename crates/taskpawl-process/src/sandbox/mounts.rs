@@ -32,6 +32,9 @@ const KEPT: [&str; 5] = [
 /// The directory for POSIX shared memory.
 const MEMORY: &str = "/dev/shm";
 
+/// The options of its file system. The kernel's default size would be half of all memory.
+const SHARED_MEMORY: &CStr = c"mode=1777,size=2g";
+
 /// The result of covering paths by mounts.
 #[derive(Debug, Default)]
 pub(super) struct Covered {
@@ -176,7 +179,7 @@ fn own_devices(places: &Places) -> Vec<&'static str> {
         own.extend(["/dev/pts", "/dev/ptmx"]);
     }
     let memory = Path::new(MEMORY);
-    if memory.is_dir() && !places.is_written(memory) && mount_memory(memory, c"mode=1777").is_ok() {
+    if memory.is_dir() && !places.is_written(memory) && mount_memory(memory, SHARED_MEMORY).is_ok() {
         own.push(MEMORY);
     }
     own

@@ -16,20 +16,26 @@ use crate::profile::ResourceLimits;
 /// The default limit of processes and threads: more than any build needs, and fewer than would make a machine unusable.
 const PROCESSES: u64 = 10_000;
 
-/// Sets the resource limits that child processes inherit. Returns the limit of processes and threads; `None` if they are unlimited.
+/// Added to the share of memory by which the kernel picks a process to end; 1,000 would always pick the largest program of a run.
+const OOM_SCORE: i32 = 800;
+
+/// Sets the resource limits that child processes inherit. `supervisors` are the processes of this user namespace that are no programs.
+/// Returns the limit of processes and threads; `None` if they are unlimited.
 pub(super) fn limit(
     limits: &ResourceLimits,
+    supervisors: u64,
     has_own_user: bool,
     gaps: &mut Vec<String>,
 ) -> io::Result<Option<u64>> {
     // The sandboxed programs must not write core dumps, which would copy their memory, secrets included, to the disk.
     lower(Resource::Core, 0)?;
     lower(Resource::Nofile, limits.open_files)?;
+    // No limit of address space (`Resource::As`): many runtimes reserve far more than they use.
+    lower(Resource::Fsize, limits.file_size)?;
     // Outside a user namespace the kernel counts all processes of the user against this limit, and never limits root.
     if has_own_user && !getuid().is_root() {
-        // One more, because the kernel counts this supervisor, too.
         let most = limits.processes.unwrap_or(PROCESSES);
-        lower(Resource::Nproc, most.saturating_add(1))?;
+        lower(Resource::Nproc, most.saturating_add(supervisors))?;
         return Ok(Some(most));
     }
     if limits.processes.is_some() && !is_limited_by_cgroup() {
@@ -37,6 +43,17 @@ pub(super) fn limit(
         return Ok(None);
     }
     Ok(limits.processes)
+}
+
+/// Makes the kernel end programs of this run before other processes when memory runs out.
+///
+/// Must come before `/proc` becomes read-only. An error leaves the order as it was, which restricts nothing.
+pub(super) fn yield_memory() {
+    let file = "/proc/self/oom_score_adj";
+    let now = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    if now.is_some_and(|now| now < OOM_SCORE) {
+        let _ = std::fs::write(file, OOM_SCORE.to_string());
+    }
 }
 
 fn is_limited_by_cgroup() -> bool {

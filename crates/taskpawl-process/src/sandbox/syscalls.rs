@@ -69,6 +69,37 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_ioperm,
 ];
 
+/// `fchmodat2`, which has this number on every architecture.
+const FCHMODAT2: libc::c_long = 452;
+
+/// The bits of a mode that give a file's owner or group to those who execute it.
+const SET_ID_BITS: [libc::mode_t; 2] = [libc::S_ISUID, libc::S_ISGID];
+
+/// The flags of an open that creates a file. `O_TMPFILE` contains `O_DIRECTORY`, which alone creates none.
+const CREATING_FLAGS: [libc::c_int; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
+
+/// System calls with the mode of a file, which they always set, and the position of that argument.
+const MODES: &[(libc::c_long, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
+
+/// System calls that open files, and the position of the flags. The mode follows them, and has a meaning only if a file is created.
+const OPENS: &[(libc::c_long, u8)] = &[
+    (libc::SYS_openat, 2),
+    (libc::SYS_mq_open, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+];
+
 /// Flags of `clone` that create namespaces.
 const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNS,
@@ -120,8 +151,9 @@ fn programs(network: NetworkWall, has_mounts: bool) -> Result<Vec<BpfProgram>, B
         #[cfg(target_arch = "x86_64")]
         without_second_numbering(),
         program(denied, libc::EPERM)?,
-        // The flags of `clone3` are behind a pointer, which a filter cannot read. Libraries that get `ENOSYS` fall back to `clone`.
-        program(Rules::from([(libc::SYS_clone3, vec![])]), libc::ENOSYS)?,
+        // The arguments of these are behind a pointer, which a filter cannot read. Callers that get `ENOSYS` fall back to `clone` and
+        // `openat`.
+        program(Rules::from([(libc::SYS_clone3, vec![]), (libc::SYS_openat2, vec![])]), libc::ENOSYS)?,
     ])
 }
 
@@ -136,14 +168,41 @@ fn denied() -> Result<Rules, BackendError> {
     let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
     rules.insert(libc::SYS_prlimit64, vec![one(others)?]);
     rules.extend(scheduling()?);
+    rules.extend(set_ids()?);
     let types = |command| one(SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, command)?);
     rules.insert(libc::SYS_ioctl, TERMINAL_COMMANDS.into_iter().map(types).collect::<Result<_, _>>()?);
     Ok(rules)
 }
 
+/// Denies the set-user-ID and set-group-ID bits of new and existing files. A file with one would give the user's rights to all others of
+/// the machine.
+///
+/// A filter cannot tell directories from files, so `chmod g+s` of a directory is denied as well. `mkdir` needs no rule, because the kernel
+/// ignores these bits there, nor does `io_uring`, which is denied as a whole.
+fn set_ids() -> Result<Rules, BackendError> {
+    let has = |position: u8, bits: u64| {
+        SeccompCondition::new(position, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits)
+    };
+    let mut rules = Rules::new();
+    for (number, mode) in MODES {
+        let sets = SET_ID_BITS.map(|bit| one(has(*mode, bit.into())?));
+        rules.insert(*number, sets.into_iter().collect::<Result<_, _>>()?);
+    }
+    for (number, flags) in OPENS {
+        let mut creating = Vec::new();
+        for (flag, bit) in CREATING_FLAGS.iter().flat_map(|flag| SET_ID_BITS.map(|bit| (flag, bit))) {
+            let flag = has(*flags, flag.cast_unsigned().into())?;
+            creating.push(SeccompRule::new(vec![flag, has(flags + 1, bit.into())?])?);
+        }
+        rules.insert(*number, creating);
+    }
+    Ok(rules)
+}
+
 /// Denies scheduling changes of processes other than the caller and its process group.
 ///
-/// The kernel allows them for all processes of the same user, and no namespace or Landlock rule restricts them. `sched_setaffinity` stays
+/// The kernel allows them for all processes of the same user that have an id in the process namespace, and no Landlock rule restricts them.
+/// `sched_setaffinity` stays
 /// allowed: libraries call it with the ids of their own threads, and a filter cannot tell whose id that is.
 fn scheduling() -> Result<Rules, BackendError> {
     let is_number =

@@ -14,7 +14,7 @@ use crate::sandbox::Refusal;
 use crate::spawn_spec::SpawnSpec;
 
 /// The protocol version; the handshake fails if the two sides differ.
-pub(super) const VERSION: u32 = 6;
+pub(super) const VERSION: u32 = 7;
 
 /// A request of the engine.
 #[derive(Debug, PartialEq, Eq)]
@@ -186,6 +186,7 @@ impl Writer {
         self.bool(*level == Level::Strict).bool(*network == Network::Full);
         self.paths(write).paths(read).paths(hidden).paths(administered).paths(read_only).paths(guarded);
         self.u64(limits.open_files)
+            .u64(limits.file_size)
             .option(limits.processes, Self::u64)
             .option(limits.memory, Self::u64)
             .strings(gaps)
@@ -198,8 +199,9 @@ impl Writer {
     }
 
     fn enforcement(&mut self, enforcement: &Enforcement) -> &mut Self {
-        let Enforcement { level, landlock, mounts, network, cgroup, processes, gaps } = enforcement;
-        self.bool(*level == Level::Strict).u32(*landlock).bool(*mounts);
+        let Enforcement { level, landlock, mounts, own_processes, network, cgroup, processes, gaps } =
+            enforcement;
+        self.bool(*level == Level::Strict).u32(*landlock).bool(*mounts).bool(*own_processes);
         self.u8(match network {
             NetworkWall::Open => 0,
             NetworkWall::Filter => 1,
@@ -319,6 +321,7 @@ impl<'a> Reader<'a> {
             guarded: self.list(Self::path)?,
             limits: ResourceLimits {
                 open_files: self.u64()?,
+                file_size: self.u64()?,
                 processes: self.option(Self::u64)?,
                 memory: self.option(Self::u64)?,
             },
@@ -342,6 +345,7 @@ impl<'a> Reader<'a> {
             level: self.level()?,
             landlock: self.u32()?,
             mounts: self.bool()?,
+            own_processes: self.bool()?,
             network: match self.u8()? {
                 0 => NetworkWall::Open,
                 1 => NetworkWall::Filter,
@@ -388,7 +392,7 @@ mod tests {
             administered: vec!["/a".into()],
             read_only: vec!["/o".into()],
             guarded: vec!["/g".into()],
-            limits: ResourceLimits { open_files: 7, processes: Some(8), memory: None },
+            limits: ResourceLimits { open_files: 7, file_size: 5, processes: Some(8), memory: None },
             gaps: vec!["a gap".to_owned()],
         }
     }
@@ -433,6 +437,7 @@ mod tests {
             level: Level::Strict,
             landlock: 7,
             mounts: true,
+            own_processes: true,
             network: NetworkWall::Filter,
             cgroup: true,
             processes: Some(9),

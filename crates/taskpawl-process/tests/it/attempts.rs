@@ -40,6 +40,7 @@ fn attempt_of(verb: &str, what: &str, more: Option<&str>) -> io::Result<String> 
         "rename" => done(fs::rename(what, more.unwrap())),
         "link" => done(fs::hard_link(what, more.unwrap())),
         "chmod" => done(fs::set_permissions(what, fs::Permissions::from_mode(0o777))),
+        "set-id" => done(fs::set_permissions(what, fs::Permissions::from_mode(0o6755))),
         "connect" => {
             done(TcpStream::connect_timeout(&what.parse().unwrap(), Duration::from_secs(3)).map(drop))
         }
@@ -130,6 +131,7 @@ fn system_call(name: &str) -> io::Result<()> {
             "clone3" => libc::syscall(libc::SYS_clone3, none, 0),
             "bpf" => libc::syscall(libc::SYS_bpf, 0, none, 0),
             "keyctl" => libc::syscall(libc::SYS_keyctl, 0, -3, 0),
+            "openat2" => libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, c"/".as_ptr(), none, 0),
             "ring" => libc::syscall(libc::SYS_io_uring_setup, 1, none),
             // `open_tree_attr`, which the `libc` crate does not name yet.
             "tree" => libc::syscall(467, libc::AT_FDCWD, c"/".as_ptr(), 0, none, 0),
@@ -146,6 +148,7 @@ fn system_call(name: &str) -> io::Result<()> {
 fn schedule(by: &str, process: libc::pid_t) -> io::Result<()> {
     const BATCH: u32 = 3;
     const IDLE: libc::c_int = 3 << 13;
+    const ALL: [u64; 16] = [u64::MAX; 16];
     let (parameters, attributes) = ([0u32; 4], [48u32, BATCH, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0]);
     // SAFETY: the pointers are valid, and the buffers are as long as the kernel reads.
     let result = unsafe {
@@ -157,6 +160,9 @@ fn schedule(by: &str, process: libc::pid_t) -> io::Result<()> {
             "scheduler" => libc::syscall(libc::SYS_sched_setscheduler, process, BATCH, parameters.as_ptr()),
             "parameters" => libc::syscall(libc::SYS_sched_setparam, process, parameters.as_ptr()),
             "attributes" => libc::syscall(libc::SYS_sched_setattr, process, attributes.as_ptr(), 0),
+            "processors" => {
+                libc::syscall(libc::SYS_sched_setaffinity, process, size_of_val(&ALL), ALL.as_ptr())
+            }
             other => panic!("unknown attempt: schedule by `{other}`"),
         }
     };

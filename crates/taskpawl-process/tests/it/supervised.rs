@@ -72,7 +72,7 @@ async fn a_killed_engine_leaves_nothing_in_a_sandbox_either() {
 }
 
 /// Returns the processes of this machine with a word in their command line.
-fn sleepers(word: &str) -> Vec<u32> {
+pub(crate) fn sleepers(word: &str) -> Vec<u32> {
     let names = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
     let ids = names.filter_map(|name| name.to_str()?.parse().ok());
     let has_word = |id: &u32| {

@@ -42,6 +42,8 @@ const NO_DIRECTORY: [&str; 1] = ["directory nonexistent"];
 const MISSING: [&str; 3] = ["no such file", "ENOENT", "cannot find module"];
 /// Errors of programs that cannot start another process.
 const TOO_MANY: [&str; 3] = ["resource temporarily unavailable", "cannot fork", "EAGAIN"];
+/// Errors of programs that cannot write more to a file.
+const TOO_LARGE: [&str; 3] = ["file too large", "file size limit exceeded", "EFBIG"];
 /// Errors of programs that cannot open another file.
 const TOO_MANY_FILES: [&str; 2] = ["too many open files", "EMFILE"];
 const UNREACHABLE: [&str; 20] = [
@@ -96,6 +98,9 @@ const MADE: [&str; 7] =
 
 /// Exit codes of `curl` for a host or proxy that cannot be resolved or reached. `curl --silent` prints no error.
 const CURL: [i32; 3] = [5, 6, 7];
+
+/// Added to the number of the signal that ended a program, in the exit code of a shell.
+const SIGNALLED: i32 = 128;
 
 /// The exit code after `SIGKILL`, of the program itself or beneath a shell.
 const KILLED: i32 = 137;
@@ -173,6 +178,10 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) 
     }
     if let Some(said) = of_memory(profile, outcome) {
         return Some(said.into());
+    }
+    let too_large = rustix::process::Signal::XFSZ.as_raw();
+    if outcome.signal == Some(too_large) || outcome.code == SIGNALLED + too_large {
+        return Some(of_file_size(profile).into());
     }
     let context = DenialContext { profile, cwd: &program.cwd, unopened: &closed.unopened() };
     of_lines(context, &outcome.stderr.text).or_else(|| {
@@ -280,6 +289,11 @@ fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
     ))
 }
 
+fn of_file_size(profile: &Profile) -> String {
+    let most = profile.limits.file_size;
+    format!("a program in the sandbox may write {most} bytes to each file; `--sandbox off` removes the limit")
+}
+
 /// Returns a hint for a path of taskpawl itself: no flag opens it, but `planAccess` gives access to the plan.
 fn of_own(context: DenialContext<'_>, line: &str) -> Option<Hint> {
     let is_own =
@@ -314,6 +328,9 @@ fn of_line(context: DenialContext<'_>, line: &str) -> Option<Hint> {
         return Some(format!(
             "the programs of the run may have {most} processes in total; set `processes` in `[sandbox]` of the configuration"
         ).into());
+    }
+    if says(&TOO_LARGE) {
+        return Some(of_file_size(profile).into());
     }
     if says(&TOO_MANY_FILES) {
         let most = profile.limits.open_files;

@@ -16,7 +16,7 @@ const UNHELD: &str = "all";
 /// The layers to switch off, the attempt that then succeeds, and whether only root with capabilities can make it.
 ///
 /// If two layers block the same attempt, both are listed.
-const ESCAPES: [(&str, &str, bool); 15] = [
+const ESCAPES: [(&str, &str, bool); 17] = [
     ("landlock namespaces", "write ~/other/file", false),
     ("landlock namespaces", "read ~/secrets/key", false),
     ("landlock namespaces", "chmod ~/other/file", false),
@@ -25,13 +25,15 @@ const ESCAPES: [(&str, &str, bool); 15] = [
     ("namespaces filter", "unix ~/other/socket", false),
     ("network", "connect ADDRESS", false),
     ("network scope", "abstract NAME", false),
-    ("scope", "signal NEIGHBOUR", false),
-    ("landlock capabilities", "ptrace NEIGHBOUR", true),
+    ("scope processes", "signal NEIGHBOUR", false),
+    ("landlock capabilities processes", "ptrace NEIGHBOUR", true),
     ("room", "follow /proc/BESIDE/fd/1", false),
     ("filter", "system clone", false),
+    ("processes", "read /proc/NEIGHBOUR/status", false),
+    ("filter", "set-id ~/project/src/main", false),
     // The kernel refuses to schedule a process with more capabilities than the caller, so both layers are switched off.
-    ("filter capabilities", "schedule priority NEIGHBOUR", false),
-    ("capabilities", "read /proc/NEIGHBOUR/environ", true),
+    ("filter capabilities processes", "schedule priority NEIGHBOUR", false),
+    ("capabilities processes", "read /proc/NEIGHBOUR/environ", true),
     ("capabilities", "setuid", true),
 ];
 
@@ -46,6 +48,7 @@ async fn tries_without_layers_what_it_is_told_to() {
             "namespaces" => Fault::NoNamespaces,
             "network" => Fault::NoNetworkWall,
             "scope" => Fault::NoScope,
+            "processes" => Fault::SharedProcesses,
             "filter" => Fault::NoFilter,
             "capabilities" => Fault::KeepCapabilities,
             other => panic!("no layer `{other}`"),
@@ -100,6 +103,13 @@ async fn without_a_layer_something_gets_through() {
         }
         assert!(output.status.success(), "`{what}` fails without {without}: {text}");
     }
+}
+
+#[tokio::test]
+async fn set_id_bits_need_no_namespaces_to_be_refused() {
+    let output = tried("namespaces", "set-id ~/project/src/main");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("os error 1)"), "{said}");
 }
 
 /// Returns whether this process has capabilities to drop. Root in a container or in a sandbox may have none.

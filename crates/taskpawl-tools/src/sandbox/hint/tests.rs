@@ -220,6 +220,9 @@ fn limits_of_all_programs_together_are_told() {
     insta::assert_snapshot!(said(2, "sh: 1: Cannot fork").unwrap(), @"the programs of the run may have 9 processes in total; set `processes` in `[sandbox]` of the configuration");
     insta::assert_snapshot!(said(1, "OSError: [Errno 24] Too many open files: '/dev/null'").unwrap(), @"a program in the sandbox may have 1024 open files; `--sandbox off` removes the limit");
     assert_eq!(said(137, "Killed"), None, "no cgroup holds it");
+    let too_large = "a program in the sandbox may write 17179869184 bytes to each file; `--sandbox off` removes the limit";
+    assert_eq!(said(1, "dd: error writing 'f': File too large").unwrap(), too_large);
+    assert_eq!(said(153, "").unwrap(), too_large);
 
     let mut enforcement = Enforcement::default();
     enforcement.cgroup = true;
