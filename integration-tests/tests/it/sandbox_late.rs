@@ -80,5 +80,5 @@ fn command(home: &Home, id: &str, script: &str, timeout: Option<&str>) -> Comman
     }
     let file = home.path(&format!("{id}.json"));
     std::fs::write(&file, json!({"name": id, "tasks": [task]}).to_string()).unwrap();
-    home.program(&["run-all-ready", "--plan", file.to_str().unwrap(), "--only", id])
+    home.program(&["run-all-ready", "--plan", file.to_str().unwrap()])
 }
