@@ -26,6 +26,7 @@ fn enable(name: &str) -> bool {
         "FreshKeys" => engine::enable(engine::Fault::FreshKeys),
         "RepeatEverything" => engine::enable(engine::Fault::RepeatEverything),
         "KeepSecrets" => engine::enable(engine::Fault::KeepSecrets),
+        "NoLastLook" => engine::enable(engine::Fault::NoLastLook),
         "RawTerminal" => cli::enable(cli::Fault::RawTerminal),
         "SkipSync" => store::enable(store::Fault::SkipSync),
         "AnswerEarly" => store::enable(store::Fault::AnswerEarly),

@@ -162,7 +162,7 @@ impl Engine {
     /// The sandbox cannot be enforced, so that no program would be started. The error says which part is missing and
     /// how to proceed.
     pub fn probe_sandbox(&self) -> Result<Option<Enforcement>, SpawnError> {
-        match self.confinement(None).plain().sandbox {
+        match self.confinement(None, None).plain().sandbox {
             Sandbox::On(profile) => probe(&self.supervision, &profile).map(Some),
             Sandbox::Off => Ok(None),
         }
@@ -193,10 +193,11 @@ impl Engine {
         (settings.mode != SandboxMode::Off).then(|| named.unwrap_or_else(|| PathBuf::from("/tmp")))
     }
 
-    pub(crate) fn confinement(&self, temporary: Option<&Path>) -> Confinement {
+    /// Returns the sandbox of a run with a directory for temporary files and a record of the files that other programs obey.
+    pub(crate) fn confinement(&self, temporary: Option<&Path>, baseline: Option<PathBuf>) -> Confinement {
         let (settings, places) = &*self.sandbox;
         let temporary = temporary.map(Path::to_owned);
-        Confinement::new(settings.clone(), SandboxPlaces { temporary, ..places.clone() })
+        Confinement::new(settings.clone(), SandboxPlaces { temporary, baseline, ..places.clone() })
     }
 
     /// Returns a vault of the available secrets, preloaded with those that need no command.

@@ -18,6 +18,8 @@ pub enum Fault {
     AddAnything,
     /// Results of calls are stored with their secrets.
     KeepSecrets,
+    /// New files that other programs obey are searched only after each call, neither at the end of a run nor after a kill.
+    NoLastLook,
 }
 
 /// One bit per fault.

@@ -186,6 +186,28 @@ fn locked(path: &Path) -> Result<File, RunError> {
     }
 }
 
+/// Returns the record of the files that other programs obeyed before a run. A run that ends in order removes it.
+pub(crate) fn baseline_path(files: &Path, run: &RunId) -> PathBuf {
+    files.join("runs").join(format!("{run}.{BASELINE}"))
+}
+
+/// Returns the runs that were killed before they could look for new files that other programs obey.
+pub(crate) fn unfinished_looks(files: &Path) -> Vec<RunId> {
+    let entries = std::fs::read_dir(files.join("runs")).into_iter().flatten().flatten();
+    let records =
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == BASELINE));
+    let mut runs: Vec<RunId> = records
+        .filter_map(|path| Some(RunId::from(path.file_stem()?.to_str()?.to_owned())))
+        // The supervisor holds the lock, too: programs of a run that was just killed may still write.
+        .filter(|run| !is_alive(files, run))
+        .collect();
+    runs.sort();
+    runs
+}
+
+/// The ending of the records of [`baseline_path`].
+const BASELINE: &str = "obeyed";
+
 fn lock_path(files: &Path, run: &RunId) -> PathBuf {
     files.join("runs").join(format!("{run}.lock"))
 }

@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::error::RunError;
 use crate::executor::RunResources;
 use crate::faults::{self, Fault};
+use crate::late_files::LateSearch;
 use crate::liveness::{self, LiveRun};
 use crate::notify::{Notifier, NotifyContext};
 use crate::observer::{GuardedObserver, Observer, RunEvent};
@@ -48,12 +49,15 @@ impl Engine {
         // without a lock and recover the run as dead.
         let live =
             LiveRun::start(&engine.project.files, &id, engine.supervision.clone(), temporary.as_deref())?;
-        let confinement = Arc::new(engine.confinement(live.temporary()));
+        let baseline = liveness::baseline_path(&engine.project.files, &id);
+        let confinement = Arc::new(engine.confinement(live.temporary(), Some(baseline)));
         engine.check_variables(&options.only, &options.variables)?;
         let keys = engine.start_run(&manager, engine.record(&id, &manager, &options))?;
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });
         }
+        let late = LateSearch::new(&id, &engine.project.files, &confinement, options.observer.as_ref());
+        let of_killed = late.of_killed_runs().await;
         let programs = live.programs().clone();
         let vault = engine.vault();
         if !faults::is_on(Fault::KeepSecrets) {
@@ -76,6 +80,7 @@ impl Engine {
         }
         // All programs have to be gone before the record says that the run is finished, and the lock is released last.
         live.programs().close().await;
+        summary.late_files = of_killed.into_iter().chain(late.of_this_run().await).collect();
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
         live.end().await;
         let observer_error = || guarded.as_ref().and_then(|observer| observer.error());

@@ -63,6 +63,10 @@ pub struct RunSummary {
     /// Tasks during which files changed that the task does not declare, at most the first 50.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_beyond: Vec<ChangedBeyond>,
+    /// New files that other programs run or load without asking, and that no call has reported: those of this run, and those of earlier runs
+    /// that were killed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub late_files: Vec<LateFilesOfRun>,
     /// Panic message of the observer, which received no events afterwards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observer_error: Option<String>,
@@ -130,6 +134,22 @@ pub struct ChangedBeyond {
     /// Paths relative to the project, sorted.
     pub files: Vec<String>,
     /// Set if `files` is incomplete: the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+}
+
+/// New files that other programs run or load without asking, and that no call of their run has reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LateFilesOfRun {
+    /// The run during which they came, or since whose start they came.
+    pub run: RunId,
+    /// Paths relative to the project where they lie in it, at most the first 100.
+    pub files: Vec<String>,
+    /// Number of files that are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unlisted: u64,
+    /// Set if the search was not finished: the reason. The next run searches again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
 }
@@ -221,6 +241,7 @@ impl Summarizer {
             blocked,
             blocked_unlisted,
             not_run,
+            late_files: Vec::new(),
             observer_error: None,
             next_actions,
         })

@@ -42,9 +42,9 @@ pub use facade::{StatusChange, Taskpawl};
 pub use near::{AskedByRule, near_rules};
 pub use taskpawl_engine::{
     ApprovalVerdict, Approver, CallFailure, ChangedBeyond, EndedEarly, Engine, EnvFileError, FailedTask,
-    FailureGroup, KeySource, NotRun, Observer, Output, OutputPart, Project, PruneOptions, PruneReport,
-    RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage, RunVariables, TaskUsage,
-    VariableError, Waiting,
+    FailureGroup, KeySource, LateFilesOfRun, NotRun, Observer, Output, OutputPart, Project, PruneOptions,
+    PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage, RunVariables,
+    TaskUsage, VariableError, Waiting,
 };
 /// Turns an async function into a tool.
 ///

@@ -20,6 +20,7 @@ mod plan_access;
 mod readme;
 mod sandbox_bypass;
 mod sandbox_git;
+mod sandbox_late;
 mod secret_leaks;
 mod single_start;
 mod stores_of_0_1;

@@ -159,3 +159,24 @@ fn call(home: &Home, id: &str, script: &str, flags: &[&str]) -> Value {
     assert!(call.result.is_some() || call.error.is_some(), "{id}: {run:?}");
     call.result.clone().unwrap_or_default()
 }
+
+#[test]
+fn a_commit_of_everything_keeps_a_tracked_file_of_the_environment() {
+    let Some(mut figures) = figures("a_commit_of_everything_keeps_a_tracked_file_of_the_environment") else {
+        return;
+    };
+    let home = repository();
+    home.file(".env", "MODE=test\n");
+    home.file(".env.local", &format!("{CANARY}\n"));
+    home.file("code", "one\n");
+    git(&home, &["add", "-f", ".env", "code"]);
+    git(&home, &["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first"]);
+    let script = "echo two > code; git -c user.name=a -c user.email=a@example.org commit -qam second; \
+                  git show HEAD:.env; git status --porcelain .env; cat .env.local";
+    let result = call(&home, "commit", script, &[]);
+    assert_eq!(result["stdout"], "MODE=test\n", "{result}");
+    // The other file is unreadable instead of empty, so that no program takes it for an empty one.
+    let error = result["stderr"].to_string();
+    assert!(error.contains(".env.local") && error.contains("Permission denied"), "{result}");
+    figures.add("1 commit kept a tracked `.env`".to_owned());
+}

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use clap::ValueEnum as _;
+use taskpawl::tools::SandboxPlaces;
 use taskpawl_formats::json_text::Json;
 
 use super::block::Block;
@@ -452,4 +454,16 @@ fn a_newer_version_of_opencode_keeps_servers_one_level_deeper() {
     let text = fs::read_to_string(root.join("opencode.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["mcp"]["servers"]["taskpawl"]["command"], serde_json::json!(["taskpawl", "mcp"]));
+}
+
+#[test]
+fn every_file_of_a_set_up_is_protected_from_programs_of_a_plan() {
+    let root = tempfile::tempdir().unwrap();
+    for agent in Agent::value_variants() {
+        for piece in agent.all_pieces(root.path()) {
+            let part = SandboxPlaces::part_obeyed(Path::new(&piece.path));
+            assert!(part.is_some(), "`{}` of {} is missing in `obeyed.txt`", piece.path, agent.word());
+        }
+    }
+    assert_eq!(SandboxPlaces::part_obeyed(Path::new("README.md")), None);
 }

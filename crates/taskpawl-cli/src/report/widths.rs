@@ -112,6 +112,7 @@ fn summary() -> RunSummary {
         spent: RunUsage::default(),
         cached: 0,
         changed_beyond: Vec::new(),
+        late_files: Vec::new(),
         observer_error: None,
         next_actions: vec![Advice::retry(&TaskId::from("lint")).into()],
     }

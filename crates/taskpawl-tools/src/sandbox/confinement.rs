@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::closed::{ClosedPlaces, Opener, Place, Rules, Unopened};
 use super::excluded_paths::{is_within, open_up, real};
 use super::hard_links::OtherNames;
+use super::late::{self, LateFiles};
 use super::links::{Detour, leads_elsewhere, leads_out, links_in};
 use super::places::SandboxPlaces;
 use super::settings::{SandboxMode, SandboxSettings, Widening};
@@ -86,7 +87,7 @@ pub enum SandboxError {
 impl Confinement {
     /// Creates the sandbox for a project at `places` with the user's `settings`.
     pub fn new(settings: SandboxSettings, mut places: SandboxPlaces) -> Self {
-        let watch = Arc::new(Watch::new(&places.root));
+        let watch = Arc::new(Watch::new(&places.root, places.baseline.clone()));
         let deciding = places.kept.iter().chain(&places.directories);
         let leading = unique(deciding.flat_map(|directory| links_in(directory)).collect());
         for link in &leading {
@@ -178,10 +179,11 @@ impl Confinement {
             let of_repositories = found.repositories.iter().flat_map(|git| repositories::obeyed(git));
             rules.read_only.extend(of_repositories.map(|path| Place { path, opener: Opener::Naming }));
             self.watch.open_beside(opened_in(&rules));
+            let unrecorded = self.watch.record();
             let written = rules.may_write.iter().chain([root]).cloned().chain(common).collect();
             let OtherNames { places, gap } = OtherNames::of(&rules.read_only, written, bounds)?;
             rules.read_only.extend(places);
-            let gaps = found.gap.iter().cloned().chain(gap).collect();
+            let gaps = found.gap.iter().cloned().chain(gap).chain(unrecorded).collect();
             let profile = Arc::new(self.profile(widening, &rules, &found, gaps));
             let has_net = profile.network == Network::Full;
             let variables = variables::variables(&self.settings, &self.places, has_net);
@@ -317,6 +319,26 @@ impl Confinement {
         let home = self.places.home();
         let known: Vec<&Path> = home.as_deref().into_iter().chain([root.as_path()]).collect();
         leads_elsewhere(path, &known)
+    }
+
+    /// Searches once more for new files that other programs obey, after the last program of the run has ended. Files that a call has
+    /// reported are left out.
+    ///
+    /// The record of the run is removed then, unless the search was stopped: the next run compares with it.
+    ///
+    /// # Errors
+    /// The search reached its `bounds`.
+    pub fn last_look(&self, bounds: &ScanBounds) -> Result<LateFiles, ScanStopped> {
+        self.watch.last(bounds)
+    }
+
+    /// Returns the new files that other programs obey since the start of a run that was killed. `baseline` is the record of that run, as
+    /// [`SandboxPlaces::baseline`] names it, and is removed.
+    ///
+    /// # Errors
+    /// The search reached its `bounds`.
+    pub fn left_by(&self, baseline: &Path, bounds: &ScanBounds) -> Result<LateFiles, ScanStopped> {
+        late::left_by(&self.places.root, baseline, bounds)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Widening, CallSandbox>> {

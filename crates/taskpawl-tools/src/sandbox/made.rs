@@ -14,7 +14,7 @@ use crate::sandbox::watch::{Watch, unseen};
 use crate::scan::ScanBounds;
 
 /// The maximum of files that a result lists, and that a warning names.
-const MAX_NAMED: usize = 100;
+pub(super) const MAX_NAMED: usize = 100;
 const WARNED: usize = 5;
 
 /// The state before a call that starts programs or talks to some. The programs may create files that others obey.
@@ -33,6 +33,8 @@ pub struct CreatedInCall {
     more: usize,
     /// The part that was not searched, if it was not reported yet.
     gap: Option<String>,
+    /// The files, and the watch that learns once they are reported.
+    found: Option<(Arc<Watch>, Vec<Obeyed>)>,
 }
 
 impl BeforeCall {
@@ -67,23 +69,27 @@ impl BeforeCall {
 }
 
 fn created(
-    watch: &Watch,
+    watch: &Arc<Watch>,
     seen: usize,
     cx: &CallContext,
     named: &[PathBuf],
     bounds: &ScanBounds,
 ) -> CreatedInCall {
     let (mut made, gap) = watch.since(seen, bounds);
+    let found = Some((Arc::clone(watch), made.clone()));
     made.retain(|Obeyed { place, path, .. }| {
         !cx.closed.is_named(place, path) && !is_opened(place, path, named)
     });
     let shown = made.iter().take(MAX_NAMED).map(|obeyed| obeyed.shown(&cx.root)).collect();
-    CreatedInCall { names: shown, more: made.len().saturating_sub(MAX_NAMED), gap }
+    CreatedInCall { names: shown, more: made.len().saturating_sub(MAX_NAMED), gap, found }
 }
 
 impl CreatedInCall {
     /// Reports the files: all of them in `sandbox`, a part of the call's result, and the first ones in a warning of the run.
     pub fn tell(self, cx: &CallContext, sandbox: &mut Map<String, Value>) {
+        if let Some((watch, found)) = self.found {
+            watch.told(&found);
+        }
         if let Some(gap) = self.gap {
             match sandbox.get_mut("gaps").and_then(Value::as_array_mut) {
                 Some(gaps) => gaps.push(gap.into()),
@@ -93,21 +99,26 @@ impl CreatedInCall {
         if self.names.is_empty() {
             return;
         }
-        let first: Vec<_> = self.names.iter().take(WARNED).map(|name| format!("`{name}`")).collect();
-        let more = match self.names.len() + self.more - first.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        cx.warn(format!(
-            "{}{more}: created during the call, and other programs run or load such files without asking; check before you continue",
-            first.join(", ")
-        ));
+        cx.warn(warning(&self.names, self.more, "created during the call"));
         let mut names = self.names;
         if self.more > 0 {
             names.push(format!("… and {} more", self.more));
         }
         sandbox.insert("created".to_owned(), names.into());
     }
+}
+
+/// Warns of files that other programs obey. `more` is the number of files besides the named ones.
+pub(super) fn warning(names: &[String], more: usize, found: &str) -> String {
+    let first: Vec<_> = names.iter().take(WARNED).map(|name| format!("`{name}`")).collect();
+    let more = match names.len() + more - first.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "{}{more}: {found}, and other programs run or load such files without asking; check before you continue",
+        first.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -129,7 +140,7 @@ mod tests {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             fs::create_dir(dir.path().join("p")).unwrap();
-            let watch = Watch::new(&dir.path().join("p"));
+            let watch = Watch::new(&dir.path().join("p"), None);
             Self { dir, watch }
         }
 
@@ -194,7 +205,10 @@ mod tests {
         scene.write("vendor/x/.git/config", "[core]\n\tfsmonitor = ./x\n");
         assert_eq!(scene.since(0), Vec::<String>::new(), "git does not enter it");
         git(&["update-index", "--add", "--cacheinfo", &format!("160000,{},vendor/x", "1".repeat(40))]);
-        assert_eq!(scene.since(0), ["vendor/x/.git/config (core.fsmonitor)"]);
+        assert_eq!(scene.since(0), ["vendor/x (gitlink)", "vendor/x/.git/config (core.fsmonitor)"]);
+        git(&["update-index", "--add", "--cacheinfo", &format!("160000,{},node_modules/y", "1".repeat(40))]);
+        let seen = scene.watch.seen();
+        assert_eq!(scene.since(seen), ["node_modules/y (gitlink)"], "a repository may come there later");
     }
 
     #[test]

@@ -3,8 +3,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::excluded_paths::plain;
-use super::repositories;
-use crate::sandbox::names::is_skipped;
+use super::{obeyed_names, repositories};
 
 /// The location of a project, the paths of taskpawl and the environment variables of the process that starts programs.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +23,9 @@ pub struct SandboxPlaces {
     pub files: Vec<PathBuf>,
     /// Directories that the host opens to some calls for writing without asking, besides those of the settings.
     pub granted: Vec<PathBuf>,
+    /// A file of the run that records which files other programs obeyed before it. A run that is killed leaves it behind, so that the next
+    /// run can report what is new.
+    pub baseline: Option<PathBuf>,
     /// The variables of this process. Programs see a part of them.
     pub variables: BTreeMap<OsString, OsString>,
 }
@@ -150,41 +152,6 @@ const SECRETS: [&str; 72] = [
     ".sqlite_history",
 ];
 
-/// Paths in a writable directory that an editor, an agent or taskpawl runs or obeys when it is started there later. The paths of git are
-/// listed in `repositories.rs`.
-const OBEYED: [&str; 17] = [
-    ".taskpawl",
-    "taskpawl.toml",
-    "taskpawl-policy.toml",
-    ".mcp.json",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".claude/commands",
-    ".claude/agents",
-    ".claude/hooks",
-    ".gemini/settings.json",
-    ".cursor/mcp.json",
-    ".zed/settings.json",
-    "opencode.json",
-    ".codex/config.toml",
-    ".vscode",
-    ".idea",
-    ".envrc",
-];
-
-/// Such paths that matter only in a home directory, which may be opened to programs like any other directory.
-const OBEYED_AT_HOME: [&str; 9] = [
-    ".gitconfig",
-    ".ripgreprc",
-    ".profile",
-    ".bash_profile",
-    ".bashrc",
-    ".zshenv",
-    ".zprofile",
-    ".zshrc",
-    ".config/fish/config.fish",
-];
-
 /// Variables that name the directory of a toolchain or its data.
 pub(super) const TOOLCHAINS: [&str; 31] = [
     "CARGO_HOME",
@@ -278,34 +245,15 @@ impl SandboxPlaces {
 
     /// Returns those of the paths that are known by name. Paths in a git repository depend on its contents.
     pub(super) fn obeyed_by_name(directory: &Path) -> impl Iterator<Item = PathBuf> {
-        Self::obeyed_names(true).map(move |name| directory.join(name))
+        obeyed_names::all(true).map(move |name| directory.join(name.path))
     }
 
-    /// Returns the names that are obeyed in every directory of a project; with `is_root` also those that matter only in its root.
-    pub(super) fn obeyed_names(is_root: bool) -> impl Iterator<Item = &'static str> {
-        let at_home: &[&str] = if is_root { &OBEYED_AT_HOME } else { &[] };
-        OBEYED.iter().chain(at_home).copied()
-    }
-
-    /// Returns the first component of an obeyed name, if it equals `name`. Case is ignored, because some file systems ignore it.
-    pub(super) fn beginning_obeyed(name: &str, is_root: bool) -> Option<&'static str> {
-        Self::obeyed_names(is_root).map(beginning).find(|beginning| beginning.eq_ignore_ascii_case(name))
-    }
-
-    /// Returns the part of a path, relative to the root of a project, that other programs obey. Case is ignored.
-    pub(super) fn part_obeyed(path: &Path) -> Option<PathBuf> {
-        let names: Vec<String> =
-            path.components().map(|name| name.as_os_str().to_string_lossy().to_lowercase()).collect();
-        let looked_at = names.iter().position(|name| is_skipped(name)).unwrap_or(names.len());
-        let ends = (0..=looked_at).filter_map(|from| {
-            let rest = names.get(from..)?;
-            let counts = OBEYED.iter().map(|obeyed| obeyed.split('/')).filter_map(|parts| {
-                let same = rest.iter().zip(parts.clone()).filter(|(name, part)| name == part).count();
-                (same == parts.count()).then_some(same)
-            });
-            Some(from + counts.min()?)
-        });
-        ends.min().map(|end| path.components().take(end).collect())
+    /// Returns the part of a path, relative to the root of a project, that other programs obey without asking: agents, editors and build
+    /// tools. Case is ignored.
+    ///
+    /// File tools write no such path, and programs of a plan cannot change one that exists.
+    pub fn part_obeyed(path: &Path) -> Option<PathBuf> {
+        obeyed_names::part_of(path)
     }
 
     /// Resolves a path of the settings or of a plan, which may start with `~`, to an absolute one.
@@ -320,11 +268,6 @@ impl SandboxPlaces {
     fn directory(&self, variable: &str) -> Option<PathBuf> {
         self.variables.get(OsStr::new(variable)).map(PathBuf::from).filter(|path| is_place(path))
     }
-}
-
-/// Returns the first component of a name.
-pub(super) fn beginning(name: &'static str) -> &'static str {
-    name.split_once('/').map_or(name, |(first, _)| first)
 }
 
 /// Returns whether a path is usable. Empty and relative paths are not, and neither is `/`, which would open everything.
@@ -346,28 +289,4 @@ fn host_keys() -> impl Iterator<Item = PathBuf> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         name.starts_with("ssh_host_") && path.extension().is_none_or(|end| end != "pub")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_obeyed_anywhere_is_known_by_its_path() {
-        let part = |path: &str| {
-            SandboxPlaces::part_obeyed(Path::new(path)).map(|part| part.to_str().unwrap().to_owned())
-        };
-        for (path, of) in [
-            (".mcp.json", ".mcp.json"),
-            ("a/b/.VSCode/tasks.json", "a/b/.VSCode"),
-            ("a/.claude/commands/x.md", "a/.claude/commands"),
-            ("a/.taskpawl/project", "a/.taskpawl"),
-        ] {
-            assert_eq!(part(path).as_deref(), Some(of));
-        }
-        for path in ["", "a/.claude", "a/.claude/notes.md", "a/.bashrc", "node_modules/x/.vscode/tasks.json"]
-        {
-            assert_eq!(part(path), None, "{path}");
-        }
-    }
 }

@@ -6,7 +6,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::dotenv;
-use super::places::{SandboxPlaces, beginning};
+use super::obeyed_names::{self, ObeyedName};
+use super::places::SandboxPlaces;
 use crate::sandbox::names::{is_settled, is_skipped};
 use crate::scan::{ScanBounds, ScanStopped};
 
@@ -131,8 +132,8 @@ impl Tree {
         let unread = (!self.has_read(&self.root)).then(|| SandboxPlaces::obeyed_by_name(&self.root));
         let read = self.directories.iter().filter(|(_, directory)| directory.may_hold_obeyed());
         let read = read.flat_map(|(path, directory)| {
-            let names = SandboxPlaces::obeyed_names(*path == self.root);
-            names.filter(|name| directory.may_hold(name)).map(|name| path.join(name))
+            let names = obeyed_names::all(*path == self.root);
+            names.filter(|name| directory.may_hold(name)).map(|name| path.join(name.path))
         });
         read.chain(unread.into_iter().flatten())
     }
@@ -223,7 +224,7 @@ impl Directory {
     }
 
     fn note_obeyed(&mut self, name: &str, is_root: bool) {
-        if let Some(beginning) = SandboxPlaces::beginning_obeyed(name, is_root)
+        if let Some(beginning) = obeyed_names::beginning(name, is_root)
             && !self.obeyed.contains(&beginning)
         {
             self.obeyed.push(beginning);
@@ -234,8 +235,8 @@ impl Directory {
         self.is_cut || !self.obeyed.is_empty()
     }
 
-    fn may_hold(&self, obeyed: &'static str) -> bool {
-        self.is_cut || self.obeyed.contains(&beginning(obeyed))
+    fn may_hold(&self, obeyed: &ObeyedName) -> bool {
+        self.is_cut || self.obeyed.contains(&obeyed.beginning.as_str())
     }
 
     fn leave_out(&mut self, path: PathBuf) {
@@ -373,8 +374,8 @@ mod tests {
         let dir = made(&["a/x"]);
         assert_eq!(candidates(dir.path(), &[]), Vec::<String>::new());
         assert_eq!(
-            candidates(dir.path(), &[".bashrc", "a/.bashrc", "a/.Codex/x", "taskpawl.toml"]),
-            [".bashrc", "a/.codex/config.toml", "taskpawl.toml"]
+            candidates(dir.path(), &[".bashrc", "a/.bashrc", "a/.Zed/x", "taskpawl.toml"]),
+            [".bashrc", "a/.zed", "taskpawl.toml"]
         );
         let nowhere = dir.path().join("nowhere");
         let all = SandboxPlaces::obeyed_by_name(&nowhere).count();

@@ -64,6 +64,16 @@ const NETWORK: [&str; 8] = [
     "NO_PROXY",
 ];
 
+/// Variables that turn retries off while there is no network. Without them `npm install` fails only after more than a minute.
+const NO_RETRIES: [(&str, &str); 6] = [
+    ("npm_config_fetch_retries", "0"),
+    ("YARN_HTTP_RETRY", "0"),
+    ("PIP_RETRIES", "0"),
+    ("UV_HTTP_RETRIES", "0"),
+    ("CARGO_NET_RETRY", "0"),
+    ("BUNDLE_RETRY", "0"),
+];
+
 /// Returns the variables of this process that programs may see. Those of `NETWORK` are included only with `has_network`.
 pub(super) fn variables(
     settings: &SandboxSettings,
@@ -76,6 +86,12 @@ pub(super) fn variables(
     let patterns: Vec<&str> = usual.chain(own).collect();
     let seen = places.variables.iter().filter(|(name, _)| patterns.iter().any(|pattern| fits(name, pattern)));
     let mut seen: BTreeMap<_, _> = seen.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if !has_network {
+        for (name, value) in NO_RETRIES {
+            // A variable that the user has named for programs keeps its value.
+            seen.entry(name.into()).or_insert_with(|| value.into());
+        }
+    }
     // Overrides the variable of this process: its directory may be in `/tmp`, which is an empty mount for programs.
     if let Some(temporary) = &places.temporary {
         seen.insert("TMPDIR".into(), temporary.into());
@@ -126,11 +142,29 @@ mod tests {
             });
             names.collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(seen(&[], false), "CARGO_HOME LC_ALL PATH TMPDIR=/tmp/own");
+        assert_eq!(seen(&[], true), "CARGO_HOME HTTPS_PROXY LC_ALL PATH TMPDIR=/tmp/own");
         assert_eq!(
             seen(&["APP_*"], true),
             "APP_KEY APP_MODE CARGO_HOME HTTPS_PROXY LC_ALL PATH TMPDIR=/tmp/own"
         );
-        assert_eq!(seen(&["APP_MODE"], false), "APP_MODE CARGO_HOME LC_ALL PATH TMPDIR=/tmp/own");
+        assert_eq!(
+            seen(&["APP_MODE"], false),
+            "APP_MODE BUNDLE_RETRY=0 CARGO_HOME CARGO_NET_RETRY=0 LC_ALL PATH PIP_RETRIES=0 TMPDIR=/tmp/own UV_HTTP_RETRIES=0 \
+             YARN_HTTP_RETRY=0 npm_config_fetch_retries=0"
+        );
+    }
+
+    #[test]
+    fn a_named_variable_keeps_its_value_without_a_network() {
+        let places = SandboxPlaces {
+            variables: [("PIP_RETRIES".into(), "3".into())].into(),
+            ..SandboxPlaces::default()
+        };
+        let retries = |env: &[&str]| {
+            let env = env.iter().map(|&name| name.to_owned()).collect();
+            let settings = SandboxSettings { env, ..SandboxSettings::default() };
+            variables(&settings, &places, false).remove(OsStr::new("PIP_RETRIES")).unwrap()
+        };
+        assert_eq!((retries(&["PIP_*"]), retries(&[])), ("3".into(), "0".into()));
     }
 }

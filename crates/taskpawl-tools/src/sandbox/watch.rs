@@ -25,6 +25,8 @@ pub(crate) struct Watch {
     pub(crate) state: Mutex<State>,
     /// The number of scans that calls have asked for so far.
     pub(crate) asked: AtomicU64,
+    /// The file that outlives a killed run, with everything that was known before it.
+    pub(crate) baseline: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -36,8 +38,9 @@ pub(crate) struct State {
     pub(crate) repositories: BTreeSet<PathBuf>,
     /// Pairs of a protected directory and the path in it that was named for writing. All other files in the directory are reported.
     pub(crate) opened: BTreeSet<(PathBuf, PathBuf)>,
-    /// Each file with the sequence number of its first sighting; 0 for files that existed before.
-    pub(crate) known: BTreeMap<Obeyed, usize>,
+    /// Every path that was named for writing.
+    pub(crate) named: BTreeSet<PathBuf>,
+    pub(crate) known: BTreeMap<Obeyed, Sighting>,
     pub(crate) seen: usize,
     /// The value of `asked` when the last completed scan began. Requests up to it are answered.
     pub(crate) answered: u64,
@@ -45,6 +48,24 @@ pub(crate) struct State {
     pub(crate) is_open: bool,
     /// Set once the gap of the search was reported.
     pub(crate) gap_is_told: bool,
+    /// Set if the baseline of the run has changed since it was written.
+    pub(crate) is_changed: bool,
+}
+
+/// The first sighting of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sighting {
+    /// The sequence number; 0 for files that existed before.
+    pub(crate) number: usize,
+    /// Set once a call has reported the file, or left it out because it was named for writing.
+    pub(crate) is_told: bool,
+}
+
+impl Sighting {
+    /// Returns whether the file is no news: it existed before, or was reported.
+    pub(crate) fn is_settled(self) -> bool {
+        self.number == 0 || self.is_told
+    }
 }
 
 /// The result of searching a project before a call starts.
@@ -70,21 +91,23 @@ impl Found {
 }
 
 impl Watch {
-    /// Creates the watch for the project at `root`.
-    pub(super) fn new(root: &Path) -> Self {
+    /// Creates the watch for the project at `root`, with a file for its [baseline](super::late).
+    pub(super) fn new(root: &Path, baseline: Option<PathBuf>) -> Self {
         let state = State {
             tree: Tree::new(root),
             indexes: Indexes::default(),
             places: BTreeSet::new(),
             repositories: BTreeSet::new(),
             opened: BTreeSet::new(),
+            named: BTreeSet::new(),
             known: BTreeMap::new(),
             seen: 0,
             answered: 0,
             is_open: false,
             gap_is_told: false,
+            is_changed: false,
         };
-        Self { state: Mutex::new(state), asked: AtomicU64::new(0) }
+        Self { state: Mutex::new(state), asked: AtomicU64::new(0), baseline }
     }
 
     /// Searches the project, and watches `places` and `repositories` outside it from now on as well.
@@ -97,6 +120,7 @@ impl Watch {
         let mut state = self.lock();
         state.tree.look(bounds)?;
         let is_first = !std::mem::replace(&mut state.is_open, true);
+        state.named.extend(places.iter().cloned());
         let is_new = |known: &BTreeSet<PathBuf>, path: &PathBuf| !known.contains(path);
         // A directory in the project is watched with the project already. Recording its files again as old ones would swallow a report.
         let is_elsewhere = |place: &&PathBuf| !state.tree.has_read(place);
@@ -109,13 +133,14 @@ impl Watch {
         let repositories: BTreeSet<_> =
             repositories.into_iter().filter(|git| is_new(&state.repositories, git)).collect();
         let mut there = found_in(&places, &repositories);
-        let (gits, tracked) = state.gits();
+        let (gits, gitlinks, tracked) = state.gits();
         if is_first {
-            there.extend(found_beneath(&state.tree, &gits));
+            there.extend(found_beneath(&state.tree, &gits, &gitlinks));
         }
         for obeyed in there {
-            state.known.entry(obeyed).or_insert(0);
+            state.known.entry(obeyed).or_default();
         }
+        state.is_changed = true;
         state.places.extend(places);
         state.repositories.extend(repositories);
         let gap = state.tree.gap();
@@ -134,8 +159,9 @@ impl Watch {
         let mut state = self.lock();
         let new: Vec<_> = opened.into_iter().filter(|pair| !state.opened.contains(pair)).collect();
         for obeyed in found_beside(&new) {
-            state.known.entry(obeyed).or_insert(0);
+            state.known.entry(obeyed).or_default();
         }
+        state.is_changed = true;
         state.opened.extend(new);
     }
 
@@ -168,10 +194,12 @@ impl Watch {
             }
         }
         // Old sightings stay in the map: calls that started earlier have a lower `seen`, and report the same files.
-        let new = state.known.iter().filter(|(_, number)| **number > seen);
+        let new = state.known.iter().filter(|(_, sighting)| sighting.number > seen);
         let new = new.map(|(obeyed, _)| obeyed.clone()).collect();
         let gap = state.tree.gap().filter(|_| !state.gap_is_told);
         state.gap_is_told |= gap.is_some();
+        // An error is ignored here: the baseline on the disk is only older, so that the next run would report more.
+        let _ = state.record(self.baseline.as_deref());
         (new, stopped_gap.or(gap))
     }
 
@@ -182,29 +210,32 @@ impl Watch {
 
 impl State {
     /// Numbers new files, and forgets files that are gone.
-    fn look(&mut self, bounds: &ScanBounds) -> Result<(), ScanStopped> {
+    pub(super) fn look(&mut self, bounds: &ScanBounds) -> Result<(), ScanStopped> {
         self.tree.look(bounds)?;
         let mut now = found_in(&self.places, &self.repositories);
-        let (gits, _) = self.gits();
-        now.extend(found_beneath(&self.tree, &gits));
+        let (gits, gitlinks, _) = self.gits();
+        now.extend(found_beneath(&self.tree, &gits, &gitlinks));
         now.retain(|obeyed| !self.is_looked_into(obeyed));
         now.extend(found_beside(&self.opened));
+        let before = self.known.len();
         self.known.retain(|obeyed, _| now.contains(obeyed));
+        self.is_changed |= self.known.len() < before;
         for obeyed in now {
             if !self.known.contains_key(&obeyed) {
                 self.seen += 1;
-                self.known.insert(obeyed, self.seen);
+                self.known.insert(obeyed, Sighting { number: self.seen, is_told: false });
             }
         }
         Ok(())
     }
 
-    /// Returns all repositories of the project, including those of gitlinks, and the tracked `.env` files that are unchanged.
-    fn gits(&mut self) -> (Vec<PathBuf>, HashSet<PathBuf>) {
+    /// Returns all repositories of the project, including those of gitlinks, those of gitlinks alone, and the tracked `.env` files that are
+    /// unchanged.
+    fn gits(&mut self) -> (Vec<PathBuf>, Vec<PathBuf>, HashSet<PathBuf>) {
         let mut gits: Vec<PathBuf> = self.tree.repositories().cloned().collect();
         let Indexed { gitlinks, tracked } = self.indexes.of(&gits);
-        gits.extend(gitlinks);
-        (gits, tracked)
+        gits.extend(gitlinks.iter().cloned());
+        (gits, gitlinks, tracked)
     }
 
     /// Returns whether the entries of a directory are reported instead of the directory itself.
@@ -218,9 +249,14 @@ pub(crate) fn unseen(stopped: ScanStopped) -> String {
     format!("new files that other programs run or load may have been missed: {stopped}")
 }
 
-pub(crate) fn found_beneath(tree: &Tree, gits: &[PathBuf]) -> BTreeSet<Obeyed> {
+fn found_beneath(tree: &Tree, gits: &[PathBuf], gitlinks: &[PathBuf]) -> BTreeSet<Obeyed> {
     let own = repositories::active(&[tree.root().join(".git")]);
-    there(tree.obeyed()).chain(repositories::active(gits)).chain(own).collect()
+    let links = gitlinks.iter().filter_map(|git| git.parent()).map(|place| Obeyed {
+        // `git status` enters the place, and obeys the repository there, even one that comes later.
+        what: vec!["gitlink".to_owned()],
+        ..Obeyed::whole(place.to_owned())
+    });
+    there(tree.obeyed()).chain(repositories::active(gits)).chain(own).chain(links).collect()
 }
 
 pub(crate) fn absent(tree: &Tree) -> BTreeSet<PathBuf> {
