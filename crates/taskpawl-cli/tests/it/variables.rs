@@ -246,6 +246,7 @@ fn cached_results_hold_for_the_value_of_a_variable() {
         cli.run(&["run-all-ready", "plan.yaml", "--fresh", "--env", &env]).ok();
         assert_eq!(lines(), expected);
     }
+}
 
 #[test]
 fn names_of_items_do_not_show_the_secrets_of_the_run() {
