@@ -113,7 +113,9 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let mut prepared = prepared.collect::<Result<Vec<Prepared>, CliError>>()?;
     // A task of another feature is not missing in this one.
     let all: BTreeSet<TaskId> = prepared.iter().flat_map(Prepared::tasks).cloned().collect();
-    prepared.iter_mut().for_each(|file| file.leave_unlisted(&all));
+    for file in &mut prepared {
+        file.leave_unlisted(&all);
+    }
     if !args.dry_run {
         for file in &prepared {
             file.write(args.format, &manager)?;
