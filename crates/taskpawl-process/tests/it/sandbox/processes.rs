@@ -123,8 +123,9 @@ async fn a_covered_proc_leaves_the_run_without_a_process_namespace() {
         return;
     }
     let binary = std::env::current_exe().unwrap();
+    // The second user namespace cannot remove the cover, as a container cannot.
     let script = format!(
-        "mount -t tmpfs none /proc/sys && exec '{}' --exact sandbox::processes::runs_beneath_a_covered_proc --nocapture",
+        "mount -t tmpfs none /proc/sys && exec unshare --user --map-root-user --mount '{}' --exact sandbox::processes::runs_beneath_a_covered_proc --nocapture",
         binary.display()
     );
     let mut command = Command::new("unshare");
