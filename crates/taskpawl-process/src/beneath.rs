@@ -308,14 +308,14 @@ mod tests {
             let flags = flags | OFlags::WRONLY;
             for name in names {
                 let path = Path::new(name);
-                let made = |open: &dyn Fn(&File) -> Result<OwnedFd, Errno>| {
+                let outcome = |open: &dyn Fn(&File) -> Result<OwnedFd, Errno>| {
                     let (directory, base) = tree();
                     let opened = open(&base).map(drop);
                     let files = ["base/new", "base/a/new", "base/a/b/new", "base/missing", "new"];
                     (opened, files.map(|file| directory.path().join(file).exists()))
                 };
-                let kernel = made(&|base| open_beneath(base, path, flags, mode));
-                assert_eq!(made(&|base| walk(base, path, flags, mode)), kernel, "`{name}` {flags:?}");
+                let kernel = outcome(&|base| open_beneath(base, path, flags, mode));
+                assert_eq!(outcome(&|base| walk(base, path, flags, mode)), kernel, "`{name}` {flags:?}");
             }
         }
     }

@@ -99,7 +99,7 @@ async fn everything_ends_with_its_supervisor() {
             () = async {
                 home.started(&nap).await;
                 kill(supervisors_of(sleepers(&nap)[0])[usize::from(outer)]);
-                std::future::pending().await
+                std::future::pending::<()>().await;
             } => unreachable!(),
         };
         assert!(matches!(error, SpawnError::SupervisorLost), "{error:?}");
