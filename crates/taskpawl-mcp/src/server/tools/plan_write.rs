@@ -353,7 +353,7 @@ pub(super) fn check_calls<'a>(
     };
     let fault = |(task, call): (String, &NewCall)| {
         let fault = unknown(&call.spec.tool_name).or_else(|| problem(tools, &call.spec))?;
-        Some(CallFault { fault, task })
+        Some(CallFault { task, fault })
     };
     let problems: Vec<CallFault> = calls.filter_map(fault).collect();
     if problems.is_empty() { Ok(()) } else { Err(Refused::Calls(problems)) }
