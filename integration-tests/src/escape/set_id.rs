@@ -85,7 +85,7 @@ pub(super) const WAYS: &[Way] = &[
     .open_to(Control::Depends),
     Way::held("set-id-queue", |_| {
         let name = b"taskpawl-escape-queue\0";
-        system_call(libc::SYS_mq_unlink, [address(name), 0, 0, 0, 0]).or_else(|_| Ok::<i64, io::Error>(0))?;
+        system_call(libc::SYS_mq_unlink, [address(name), 0, 0, 0, 0]).or(Ok::<i64, io::Error>(0))?;
         let flags = i64::from(libc::O_CREAT | libc::O_RDWR);
         let queue = system_call(libc::SYS_mq_open, [address(name), flags, BOTH, 0, 0])?;
         close(queue);

@@ -61,9 +61,8 @@ fn edit(items: &mut Vec<Item>, has_subtasks: bool, random: &mut Random, next: &m
             let text = list[place].text.replace("list", "checklist");
             list[place].text = text;
         }
-        3 => list.insert(place, new_item(next)),
         4 | 5 if has_subtasks => items[top].below.push(new_item(next)),
-        4 | 5 => list.insert(place, new_item(next)),
+        3..=5 => list.insert(place, new_item(next)),
         _ => drop((!is_last).then(|| items.remove(top))),
     }
 }
@@ -113,7 +112,7 @@ impl Tasks {
     }
 }
 
-/// Returns a name without the number that a line of OpenSpec or Kiro begins with.
+/// Returns a name without the number that a line of `OpenSpec` or Kiro begins with.
 fn bare(name: &str) -> &str {
     let is_number = |word: &str| word.trim_end_matches('.').replace('.', "").parse::<usize>().is_ok();
     name.split_once(' ').filter(|(first, _)| is_number(first)).map_or(name, |(_, rest)| rest)

@@ -1,6 +1,7 @@
 //! Task files as their own programs edit them: items are parsed from a file, and written back.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -171,7 +172,7 @@ fn text_of_boxes(items: &[Item], lead: fn(usize, usize) -> String) -> String {
             let mark = if item.is_done { "x" } else { " " };
             // In the formats with numbers each line needs one; only its presence matters.
             let lead = lead(item.id, place + depth);
-            text += &format!("{blank}- [{mark}] {lead}{}\n", item.text);
+            writeln!(text, "{blank}- [{mark}] {lead}{}", item.text).unwrap();
         }
     }
     text
