@@ -2,19 +2,17 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};
-use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::Cli;
 
-/// The first task writes its process id, then waits for the file `go`. The second task depends on it. The id is
-/// renamed into place, so that `pid` never exists without its content.
+/// The first task says that it has begun, then waits for the file `go`. The second task depends on it.
 const PLAN: &str = "
 tasks:
   - id: long
-    run: 'echo $$ > pid.part && mv pid.part pid; until test -e go; do sleep 0.02; done'
+    run: 'touch begun; until test -e go; do sleep 0.02; done'
   - {id: after, needs: long, run: touch ran}
 ";
 
@@ -30,11 +28,12 @@ impl Running {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let pid = cli.path("work/pid");
-        while !pid.exists() {
+        let begun = cli.path("work/begun");
+        while !begun.exists() {
             assert_eq!(child.try_wait().unwrap(), None, "the run ended before its call began");
             std::thread::yield_now();
         }
+        assert!(is_alive(cli), "the control: the program of the call is found");
         Self { child, lines }
     }
 
@@ -66,9 +65,14 @@ fn status(cli: &Cli, id: &str) -> String {
     task["data"]["status"].as_str().unwrap().to_owned()
 }
 
-fn is_alive(pid_file: &Path) -> bool {
-    let pid = fs::read_to_string(pid_file).unwrap().trim().parse().unwrap();
-    test_kill_process(Pid::from_raw(pid).unwrap()).is_ok()
+/// Returns whether the program of the first task runs. Its process id in the sandbox says nothing outside of it.
+fn is_alive(cli: &Cli) -> bool {
+    let (work, mut processes) = (cli.path("work"), fs::read_dir("/proc").unwrap());
+    processes.any(|process| {
+        let process = process.unwrap().path();
+        let is_there = fs::read_link(process.join("cwd")).is_ok_and(|place| place == work);
+        is_there && fs::read(process.join("cmdline")).is_ok_and(|words| words.ends_with(b"done\0"))
+    })
 }
 
 #[test]
@@ -92,7 +96,7 @@ fn the_second_kills_and_the_task_waits_for_a_decision() {
     run.wait_for("stopping: nothing more starts");
     run.signal(Signal::INT);
     assert_eq!(run.exit(), Some(130));
-    assert!(!is_alive(&cli.path("work/pid")), "nothing is left behind");
+    assert!(!is_alive(&cli), "nothing is left behind");
     assert_eq!(status(&cli, "long"), "blocked", "nobody knows how far it came");
     assert_eq!(cli.run(&["run-all-ready"]).code, Some(3));
     cli.run(&["done", "long", "--note", "it was far enough"]).ok();
@@ -147,7 +151,7 @@ fn another_process_ends_what_runs_and_names_it_first() {
         assert!(stop.stderr.contains("to be interrupted, with unknown effects: long c1 (shell)"), "{stop}");
         run.wait_for("stopping: ");
         assert_eq!(run.exit(), Some(130));
-        assert!(!is_alive(&cli.path("work/pid")), "nothing is left behind");
+        assert!(!is_alive(cli), "nothing is left behind");
         assert_eq!(status(cli, "long"), "blocked");
     });
 }
@@ -183,7 +187,7 @@ fn termination_kills_at_once() {
     let run = Running::start(&cli);
     run.signal(Signal::TERM);
     assert_eq!(run.exit(), Some(143));
-    assert!(!is_alive(&cli.path("work/pid")), "nothing is left behind");
+    assert!(!is_alive(&cli), "nothing is left behind");
     assert_eq!(status(&cli, "long"), "blocked");
     let runs = cli.run(&["runs", "--json"]).ok().json();
     assert_eq!(runs["data"][0]["exit"], 143, "{runs}");
