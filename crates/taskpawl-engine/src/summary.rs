@@ -11,7 +11,7 @@ use taskpawl_model::rules::all_offered;
 use taskpawl_model::run::run_loop::{EndedEarly, RunReport, RunUsage};
 use taskpawl_model::run::schedule::Stop;
 use taskpawl_model::task::{
-    BlockedReason, CallStatus, FailureClass, Grant, Status, StatusKind, Task, TaskStatus, Work,
+    ActorKind, BlockedReason, CallStatus, FailureClass, Grant, Status, StatusKind, Task, TaskStatus, Work,
 };
 use taskpawl_model::value::Selector;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId, paths};
@@ -299,7 +299,11 @@ impl Summarizer {
     }
 
     /// Returns the grants that the failed calls of the scope would probably have needed, each once.
+    /// Only a person may widen the sandbox, so that an agent gets none.
     fn grants(&self, view: &dyn View) -> ViewResult<Vec<Grant>> {
+        if self.asker.kind == ActorKind::Agent {
+            return Ok(Vec::new());
+        }
         let mut grants = BTreeSet::new();
         for key in self.with_status(view, Status::Failed)?.into_iter().take(MAX_LISTED) {
             grants.extend(grants_for(&view.calls(key)?).cloned());
@@ -559,7 +563,7 @@ struct Next<'s> {
     /// True if the run stopped before everything possible was done.
     is_unfinished: bool,
     only: &'s [Selector],
-    /// What would widen the sandbox for failed calls that probably met it.
+    /// Grants for failed calls that the sandbox probably stopped.
     grants: Vec<Grant>,
     first_failed: Option<&'s TaskId>,
     /// True if calls of the first failed task were started.

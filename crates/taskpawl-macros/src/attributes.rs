@@ -1,4 +1,4 @@
-//! What stands in the parentheses of `#[tool(…)]`.
+//! The options in `#[tool(…)]`.
 
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitInt, LitStr, Token};

@@ -197,7 +197,7 @@ pub struct Failures {
     pub error: String,
     /// Whether a call of that task has started, so that `logs` may have output.
     pub has_logs: bool,
-    /// What would widen the sandbox for the calls of the group that probably met it.
+    /// Grants for the calls of the group that the sandbox probably stopped.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub grants: BTreeSet<Grant>,
 }
@@ -506,8 +506,9 @@ fn next_actions(digest: &Digest, kind: ActorKind) -> Vec<NextAction> {
     if let Some(group) = digest.failed.items.first() {
         let look = if group.has_logs { Advice::logs(&group.task) } else { Advice::explain(&group.task) };
         actions.push(NextAction::task(Action::Look, look, &group.task, "it failed"));
-        let grants: BTreeSet<Grant> =
-            digest.failed.items.iter().flat_map(|group| group.grants.iter().cloned()).collect();
+        // Only a person may widen the sandbox.
+        let groups = digest.failed.items.iter().filter(|_| kind != ActorKind::Agent);
+        let grants: BTreeSet<Grant> = groups.flat_map(|group| group.grants.iter().cloned()).collect();
         let command = Advice::retry_failed_then_run(&[], grants.into_iter().collect()).into();
         let why = "restarts failed tasks once the cause is fixed".to_owned();
         actions.push(NextAction { action: Action::Retry, task: None, command, why });
@@ -520,7 +521,7 @@ fn next_actions(digest: &Digest, kind: ActorKind) -> Vec<NextAction> {
             "it is ready for you",
         ));
     }
-    // Whoever may release any claim is not asked to. For an agent, the rules leave those of silent holders.
+    // People may release any claim, so that this is no advice for them. Agents may release the claims of silent holders alone.
     let others = digest.held.items.iter().filter(|held| !held.expired && kind == ActorKind::Agent);
     actions.extend(others.take(MAX_OF_KIND).map(|held| {
         let advice = Advice::ReleaseSilent { id: held.task.clone() };

@@ -1,4 +1,4 @@
-//! What most programs that embed taskpawl use.
+//! The names that most programs need which embed taskpawl.
 
 pub use crate::model::command::NewTask;
 pub use crate::model::value::TaskId;

@@ -112,7 +112,7 @@ fn the_suggested_command_grants_what_the_failed_call_needed() {
     let command = suggested(&cli, "cat ~/.ssh/id");
     assert!(!command.contains("--allow"), "{command}");
 
-    // What several tasks need is in one command, also in the status.
+    // One command has the grants of all failed tasks, also in the status.
     let cli = Cli::new().with_programs();
     for name in ["one", "two"] {
         fs::create_dir(cli.path(name)).unwrap();
@@ -124,6 +124,13 @@ fn the_suggested_command_grants_what_the_failed_call_needed() {
     assert!(ended["data"]["nextActions"].to_string().contains(both), "{ended}");
     let status = cli.run(&["--json"]).ok().json();
     assert!(status["data"]["nextActions"].to_string().contains(both), "{status}");
+
+    // An agent is not led to widen its own sandbox.
+    let ended = cli.run(&["run-all-ready", "p.json", "--retry-failed", "--actor", "model", "--json"]).json();
+    let next = ended["data"]["nextActions"].to_string();
+    assert!(next.contains("--retry-failed") && !next.contains("--allow"), "{ended}");
+    let status = cli.run(&["--actor", "model", "--json"]).ok().json();
+    assert!(!status["data"]["nextActions"].to_string().contains("--allow"), "{status}");
 }
 
 #[test]

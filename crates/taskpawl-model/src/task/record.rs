@@ -286,7 +286,7 @@ pub struct CallError {
     pub class: String,
     /// The text for people.
     pub message: String,
-    /// What a person may grant to let the call succeed, if its sandbox probably made it fail.
+    /// The grant of a person that would let the call succeed, if the sandbox probably stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
 }

@@ -107,7 +107,7 @@ async fn functions_run_as_calls_of_a_plan() {
 }
 
 #[tokio::test]
-async fn data_that_nobody_gave_is_an_error_that_names_its_type() {
+async fn missing_data_is_an_error_that_names_its_type() {
     let plans = Taskpawl::builder(":memory:").tool(counted).open().unwrap();
     plans.create_task(NewTask::named("a").id("a").call(counted::with().unwrap())).unwrap();
     plans.run_all_ready(RunOptions::default()).await.unwrap();

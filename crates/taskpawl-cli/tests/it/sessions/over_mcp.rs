@@ -1,7 +1,7 @@
 //! Sessions of agents that have the tools of the MCP server and nothing else.
 //!
 //! Each call is the first one of its connection, or one that an answer has offered. An agent adds its own words to it:
-//! results and notes, and mended work.
+//! results and notes, and corrected work.
 
 use serde_json::{Value, json};
 
@@ -201,8 +201,8 @@ fn an_agent_without_memory_finishes_the_work() {
     let mut repair = repair.unwrap_or_else(|| panic!("no repair is offered: {plan}"))["arguments"].clone();
     assert_eq!(repair["fields"]["run"], "sh greet.sh | grep hello", "{repair}");
     repair["fields"]["run"] = json!("sh greet.sh | grep Hello");
-    let mended = agent.call(cost, "task_update", &repair);
-    let ran = agent.follow(cost, &mended, "run_ready", &json!({"wait_s": 40}));
+    let corrected = agent.call(cost, "task_update", &repair);
+    let ran = agent.follow(cost, &corrected, "run_ready", &json!({"wait_s": 40}));
     assert_eq!(ran["counts"]["failed"], Value::Null, "{ran}");
     // The rest of the plan is outside the scope of that run.
     let ran = agent.follow(cost, &ran, "run_ready", &json!({"wait_s": 40}));

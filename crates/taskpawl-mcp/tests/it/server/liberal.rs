@@ -172,7 +172,7 @@ async fn a_plan_in_yaml_may_have_the_words_of_other_tools() {
     let written = client.call("plan_write", json!({"name": "q", "plan": plan})).await;
     assert!(written["understood"].to_string().contains("title as name"), "{written}");
     assert_eq!(needs_of(&client, "two").await, json!(["1"]));
-    // What cannot be read so is taken as it was written.
+    // Other values are taken as they were written.
     let wrong = "tasks:\n- id: x\n  title: X\n  retries: 3\n";
     let refused = client.refused("plan_write", json!({"name": "r", "plan": wrong})).await;
     assert!(refused["error"]["problems"].to_string().contains("unknown field `title`"), "{refused}");
