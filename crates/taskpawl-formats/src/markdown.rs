@@ -3,6 +3,7 @@
 mod dialect;
 mod items;
 mod layout;
+mod phases;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,7 @@ use crate::unsupported;
 
 use dialect::{Dialect, is_story, stories, stories_of};
 use items::{Boxed, Item, boxed, contents, items, take_ours};
+use phases::phases;
 
 /// The label of items that a star behind their box marks as optional.
 const OPTIONAL: &str = "optional";
@@ -57,7 +59,8 @@ pub(crate) fn read(format: Format, files: &Files, options: &Options, faults: &mu
     let mut ids = Ids::new(options);
     let found = content::find(&contents(&items, dialect), &mut ids);
     let mut reading = Reading { fields: dialect.fields(), renamed: found.renamed, ..Reading::default() };
-    let needs = if dialect == Dialect::SpecKit { phases(&items, &found.ids) } else { BTreeMap::new() };
+    let needs =
+        if dialect == Dialect::SpecKit { phases(file, &items, &found.ids, faults) } else { BTreeMap::new() };
     for (place, (item, record)) in items.iter().zip(found.records).enumerate() {
         let id = &found.ids[place];
         let mut task = blank(id.clone(), item.text.clone(), options.now);
@@ -109,27 +112,6 @@ fn preserved_of(item: &Item<'_>, known: Option<&KnownRecord>, task: &Task) -> Ma
         kept.insert("tags".to_owned(), json!(item.tags));
     }
     kept
-}
-
-/// Returns the dependencies of the items of spec-kit: each waits for the one before it, and for all before it that run beside
-/// each other. So phases follow one another, too.
-fn phases(items: &[Item<'_>], ids: &[TaskId]) -> BTreeMap<usize, Vec<TaskId>> {
-    let mut needs = BTreeMap::new();
-    let (mut before, mut now): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-    let mut last: Option<usize> = None;
-    for (place, item) in items.iter().enumerate().filter(|(_, item)| item.above.is_none()) {
-        let is_same_phase = last.is_some_and(|last| items[last].headings == item.headings);
-        let is_beside = last.is_some_and(|last| Dialect::is_beside(&items[last].tags))
-            && Dialect::is_beside(&item.tags)
-            && is_same_phase;
-        if !is_beside {
-            before = std::mem::take(&mut now);
-        }
-        now.push(place);
-        needs.insert(place, before.iter().map(|place| ids[*place].clone()).collect());
-        last = Some(place);
-    }
-    needs
 }
 
 fn is_known_mark(mark: &str) -> bool {
