@@ -75,7 +75,7 @@ struct All {
     /// Where the other programs are.
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     peers: PathBuf,
-    /// Writes `docs/benchmarks` and the table of the README beneath this directory. With `--only`, what was written there of other
+    /// Writes `docs/benchmarks` beneath this directory. With `--only`, what was written there of other
     /// measurements stays, and the table says which are of another run.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,

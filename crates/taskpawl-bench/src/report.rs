@@ -1,4 +1,4 @@
-//! Output files: a page with all tables, the figures as JSON, the charts, and the table in the README.
+//! Output files: a page with all tables, the figures as JSON, and the charts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,13 +11,6 @@ use serde_json::{Map, Value, json};
 use crate::group::Group;
 use crate::sample::Metric;
 use crate::{Failure, machine, plot, table};
-
-/// Lines of the README that enclose the table.
-const BEGIN: &str = "<!-- benchmarks: written by scripts/bench -->";
-const END: &str = "<!-- benchmarks end -->";
-
-/// Groups whose charts the README shows.
-const SHOWN: [&str; 3] = ["memory-layered", "sqlite-layered", "spawn"];
 
 /// Path of the figures, relative to the project.
 const FIGURES: &str = "docs/benchmarks/figures.json";
@@ -68,24 +61,7 @@ impl Report {
                 std::fs::write(directory.join(format!("{name}.svg")), svg)?;
             }
         }
-        std::fs::write(directory.join("README.md"), self.page())?;
-        let readme = root.join("README.md");
-        let text = std::fs::read_to_string(&readme)?;
-        Ok(std::fs::write(readme, replaced(&text, &self.in_short())?)?)
-    }
-
-    /// Returns the section of the README.
-    fn in_short(&self) -> String {
-        let is_shown = |name: &&str| {
-            let group = self.groups.iter().find(|(other, _)| other == name);
-            group.is_some_and(|(_, taken)| plot::svg(&taken.group, Metric::Cpu).is_some())
-        };
-        let pictures: Vec<String> = SHOWN
-            .into_iter()
-            .filter(is_shown)
-            .map(|name| format!("![{name}](docs/benchmarks/{name}.svg)\n"))
-            .collect();
-        format!("{}\n[All figures](docs/benchmarks/README.md).\n\n{}", self.goals(), pictures.join("\n"))
+        Ok(std::fs::write(directory.join("README.md"), self.page())?)
     }
 
     /// Returns the table of goals with the conditions of the measurements.
@@ -156,28 +132,11 @@ fn section(name: &str, group: &Group) -> String {
     if plot::svg(group, Metric::Cpu).is_some() { format!("{table}\n![{name}]({name}.svg)\n") } else { table }
 }
 
-/// Returns `text` with `table` between the two marker lines.
-fn replaced(text: &str, table: &str) -> Result<String, Failure> {
-    let missing = || format!("the README has no line `{BEGIN}` with a line `{END}` after it");
-    let (before, rest) = text.split_once(BEGIN).ok_or_else(missing)?;
-    let (_, after) = rest.split_once(END).ok_or_else(missing)?;
-    Ok(format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", table.trim_end()))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{BEGIN, END, Report, Taken, replaced, written};
+    use super::{Report, Taken, written};
     use crate::group::{Goal, Group, Subject};
     use crate::sample::{Metric, Sample};
-
-    #[test]
-    fn only_the_table_in_the_readme_is_replaced() {
-        let text = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
-        let new = replaced(&text, "| new |\n").unwrap();
-        assert_eq!(new, format!("before\n{BEGIN}\n\n| new |\n\n{END}\nafter\n"));
-        assert_eq!(replaced(&new, "| new |\n").unwrap(), new);
-        assert!(replaced("nothing", "").is_err());
-    }
 
     fn taken(title: &str, commit: &str) -> Taken {
         let mine = || Ok(Sample::default().with(Metric::Cpu, 12.5).with(Metric::Wall, 20.0));
@@ -201,16 +160,9 @@ mod tests {
     #[test]
     fn figures_of_earlier_runs_are_kept_next_to_new_ones() {
         let root = tempfile::tempdir().unwrap();
-        std::fs::write(root.path().join("README.md"), format!("{BEGIN}\n{END}\n")).unwrap();
         let files = || {
             let read = |name| std::fs::read_to_string(root.path().join(name)).unwrap();
-            [
-                "README.md",
-                "docs/benchmarks/README.md",
-                "docs/benchmarks/figures.json",
-                "docs/benchmarks/b.svg",
-            ]
-            .map(read)
+            ["docs/benchmarks/README.md", "docs/benchmarks/figures.json", "docs/benchmarks/b.svg"].map(read)
         };
         assert!(written(root.path()).unwrap().is_empty());
         let groups = vec![("a", taken("A", "one")), ("b", taken("B", "one")), ("c", taken("C", "one"))];
@@ -226,10 +178,10 @@ mod tests {
         let mut kept = written(root.path()).unwrap();
         let mut keep = |name: &'static str| (name, kept.remove(name).unwrap());
         Report { groups: vec![("a", taken("new", "two")), keep("b"), keep("c")] }.write(root.path()).unwrap();
-        let [readme, ..] = files();
-        assert!(readme.contains("rounds in which all take turns. commit: one · cores: 2\n"), "{readme}");
-        assert!(readme.contains("\n\nTaken in another run, of 2 rounds: `a`. commit: two\n"), "{readme}");
-        assert!(readme.contains("| new: mine |") && readme.contains("| B: mine |"), "{readme}");
+        let [page, ..] = files();
+        assert!(page.contains("rounds in which all take turns. commit: one · cores: 2\n"), "{page}");
+        assert!(page.contains("\n\nTaken in another run, of 2 rounds: `a`. commit: two\n"), "{page}");
+        assert!(page.contains("| new: mine |") && page.contains("| B: mine |"), "{page}");
         std::fs::write(root.path().join("docs/benchmarks/figures.json"), "{}").unwrap();
         let error = written(root.path()).err().unwrap().to_string();
         assert!(error.contains("figures.json") && error.contains("without `--only`"), "{error}");

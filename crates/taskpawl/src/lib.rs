@@ -88,3 +88,8 @@ pub use taskpawl_tools::{
 #[cfg(all(doctest, feature = "macros"))]
 #[doc = include_str!("../../../docs/library.md")]
 struct LibraryPage;
+
+/// Compiles the example of the README.
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,4 +1,5 @@
-//! The tutorial does what it shows: its files are written, its commands run in order, and their output is compared.
+//! The tutorial and the README do what they show: their files are written, their commands run in order, and their output is
+//! compared.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,11 +9,23 @@ use crate::harness::{Cli, may_decide};
 
 /// Set to write the output of the commands into the page instead of comparing it.
 const RENEW: &str = "TASKPAWL_RENEW_DOCS";
-/// The directory of the reader, as the page has it.
-const DIRECTORY: &str = "/home/user/greeter";
 
-fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tutorial.md")
+/// A page with commands.
+struct Page {
+    path: &'static str,
+    /// The directory of the reader, as the page has it.
+    directory: &'static str,
+    /// Whether every block is a file with a name, or commands with their output.
+    is_complete: bool,
+}
+
+const TUTORIAL: Page = Page { path: "docs/tutorial.md", directory: "/home/user/greeter", is_complete: true };
+const README: Page = Page { path: "README.md", directory: "/home/user/words", is_complete: false };
+
+impl Page {
+    fn path(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(self.path)
+    }
 }
 
 /// A part of the page.
@@ -33,10 +46,10 @@ fn parts(page: &str) -> Vec<Part<'_>> {
 }
 
 /// Runs the commands of a block, and returns the block with what they print.
-fn played(cli: &Cli, block: &str) -> String {
+fn played(cli: &Cli, block: &str, directory: &str) -> String {
     let mut shown = String::new();
     for command in block.lines().filter_map(|line| line.strip_prefix("$ ")) {
-        let output = cli.shell(command).replace("[HOME]/work", DIRECTORY);
+        let output = cli.shell(command).replace("[HOME]/work", directory);
         let _ = write!(shown, "$ {command}\n{output}");
     }
     shown
@@ -76,11 +89,22 @@ fn stable_line(line: &str) -> String {
 
 #[test]
 fn the_tutorial_prints_what_it_shows() {
-    if !may_decide() {
-        return;
+    if may_decide() {
+        assert!(play(&TUTORIAL) > 10);
     }
+}
+
+#[test]
+fn the_readme_prints_what_it_shows() {
+    if may_decide() {
+        assert_eq!(play(&README), 4);
+    }
+}
+
+/// Compares the commands of a page with their output, or renews them. Returns the number of commands.
+fn play(page: &Page) -> usize {
     let cli = Cli::without_store().with_programs().with_clock().at_a_terminal();
-    let page_text = fs::read_to_string(page()).unwrap();
+    let page_text = fs::read_to_string(page.path()).unwrap();
     let mut renewed = String::new();
     let mut commands = 0;
     for part in parts(&page_text) {
@@ -94,9 +118,8 @@ fn the_tutorial_prints_what_it_shows() {
         let mut block = block.to_owned();
         if let Some((_, file)) = info.split_once(' ') {
             cli.file(file, &block);
-        } else {
-            assert_eq!(info, "console", "a block is a file with a name, or commands:\n{block}");
-            let found = played(&cli, &block);
+        } else if info == "console" {
+            let found = played(&cli, &block, page.directory);
             commands += found.lines().filter(|line| line.starts_with("$ ")).count();
             if std::env::var_os(RENEW).is_none() {
                 assert_eq!(
@@ -107,11 +130,13 @@ fn the_tutorial_prints_what_it_shows() {
             } else if stable(&found) != stable(&block) {
                 block = found;
             }
+        } else {
+            assert!(!page.is_complete, "a block is a file with a name, or commands:\n{block}");
         }
         let _ = write!(renewed, "```{info}\n{block}```");
     }
-    assert!(commands > 10, "{commands} commands");
     if renewed != page_text {
-        fs::write(page(), renewed).unwrap();
+        fs::write(page.path(), renewed).unwrap();
     }
+    commands
 }
