@@ -261,6 +261,11 @@ fn kinds_of_runs() -> Vec<Kind> {
             vec![("attempt", number("The attempt of the task"), true)],
         ),
         kind(
+            "approved_ahead",
+            "A person approved it before it asked",
+            vec![("call", text("The call; without it, the whole task"), false)],
+        ),
+        kind(
             "round_ended",
             "A round of `repeat` is over, and another one follows",
             vec![
@@ -314,6 +319,7 @@ mod tests {
                 again_at: Some(chrono::DateTime::UNIX_EPOCH),
             },
             EventKind::Stopped { attempt: 1 },
+            EventKind::ApprovedAhead { call: Some(call.clone()) },
             EventKind::RoundEnded { round: 1, of: 2, again_at: Some(chrono::DateTime::UNIX_EPOCH) },
             EventKind::CallAdded { call, tool: "t".to_owned() },
             EventKind::DependencyAdded { on: on.clone() },

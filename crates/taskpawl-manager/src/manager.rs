@@ -11,7 +11,7 @@ use taskpawl_model::command::{
 use taskpawl_model::plan::Plan;
 use taskpawl_model::rules::{calls_of_update, resolve};
 use taskpawl_model::task::PolicyHook;
-use taskpawl_model::task::{Actor, ActorKind, NewCall, Origin, Task, Work};
+use taskpawl_model::task::{Actor, ActorKind, ApprovalRequest, NewCall, Origin, Task, Work};
 use taskpawl_model::value::Map;
 use taskpawl_model::value::{Key, RunId, SharedText, TaskId};
 use taskpawl_model::view::read_task;
@@ -472,6 +472,15 @@ impl Manager {
     pub fn approve(&self, ids: &[String], approval: Approving) -> Result<Vec<TaskId>, Error> {
         let Approving { answer, args, hash } = approval;
         self.tasks(Command::Approve { ids: ids.to_vec(), answer, args, hash })
+    }
+
+    /// Approves a question of [`approvals_ahead`](Self::approvals_ahead) before the task waits for it.
+    ///
+    /// # Errors
+    /// The task no longer asks, or its calls changed since.
+    pub fn approve_ahead(&self, request: &ApprovalRequest) -> Result<Vec<TaskId>, Error> {
+        let ApprovalRequest { task, call, hash, .. } = request;
+        self.tasks(Command::ApproveAhead { task: task.to_string(), call: call.clone(), hash: hash.clone() })
     }
 
     /// Rejects tasks that wait for a decision, which cancels them and their subtasks.

@@ -3,11 +3,11 @@ use std::collections::BTreeMap;
 use taskpawl_model::command::Refusal;
 use taskpawl_model::insight::{CallAuthorization, UnrunnableTask, call_authorizations, ready_part};
 use taskpawl_model::rules::{DecideError, select};
-use taskpawl_model::rules::{Means, approval_request, resolve};
+use taskpawl_model::rules::{Means, approval_request, approvals_ahead, resolve};
 use taskpawl_model::run::recovery::open_questions;
 use taskpawl_model::task::Event;
 use taskpawl_model::task::{
-    ApprovalRequest, GateState, Node, Priority, RunRecord, Status, Task, TaskStatus, Work,
+    ApprovalRequest, ApprovalsAhead, GateState, Node, Priority, RunRecord, Status, Task, TaskStatus, Work,
 };
 use taskpawl_model::value::Selector;
 use taskpawl_model::value::Timestamp;
@@ -162,6 +162,17 @@ impl Manager {
                 }
             }
             Ok(requests)
+        })
+    }
+
+    /// Returns the decisions that the selected tasks will ask for, as far as they can be made now.
+    pub fn approvals_ahead(&self, selectors: &[Selector]) -> Result<ApprovalsAhead, Error> {
+        self.read(|view| {
+            let keys = match select(view, selectors)? {
+                Some(keys) => keys.into_iter().collect(),
+                None => view.find(&Query::default())?,
+            };
+            approvals_ahead(view, self.policy_hook().cloned(), &keys)
         })
     }
 

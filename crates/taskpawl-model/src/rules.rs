@@ -16,7 +16,9 @@ pub(crate) mod scope;
 pub(crate) mod settle;
 
 pub use authorization::{asks_by_itself, authorize_planned};
-pub use decide::{approval_request, bound_records, calls_of_update, complete_part, decide, preview};
+pub use decide::{
+    approval_request, approvals_ahead, bound_records, calls_of_update, complete_part, decide, preview,
+};
 pub use decision::{DecideError, Decision};
 pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};
 pub use graph::{Graph, Reach, rebuild_nodes};

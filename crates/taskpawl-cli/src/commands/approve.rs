@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
-use serde_json::Value;
-use taskpawl::model::task::{ApprovalRequest, CallSpec, NewCall};
+use serde_json::{Value, json};
+use taskpawl::model::task::{ApprovalRequest, ApprovalsAhead, CallSpec, LaterApproval, NewCall};
 use taskpawl::model::value::Map;
 use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
@@ -14,6 +14,9 @@ use crate::error::CliError;
 use crate::output::write_err;
 use crate::shown::shown;
 
+/// Maximum number of remarks about questions that cannot be answered yet.
+const MAX_LATER: usize = 10;
+
 /// Approve tasks that wait for approval. Tasks that wait for a decision may start or continue
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -21,7 +24,8 @@ It takes a person at a terminal: a script or an agent approves nothing, and is r
 Where a PIN is set (`taskpawl pin set`) it asks for it. A rule of the policy \
 lets run what needs no yes each time: `taskpawl policy --help`.
 Only what is asked about is approved: if its arguments change before it starts, it asks again.
-`taskpawl show ID` shows a question with everything that would run. With --only all of them are shown first.
+`taskpawl show ID` shows a question with everything that would run. With --only all of them are shown first,
+and those that the policy will ask before the run: nothing stops at them later, unless their arguments change.
 
 Examples:
   taskpawl approve deploy
@@ -33,7 +37,7 @@ pub(crate) struct Args {
     /// The tasks: their ids, or the beginnings of them
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Those that wait of a plan, with a label, or of a task with all below it: shows them, and asks for a yes
+    /// Those that wait or will ask of a plan, with a label, or of a task with all below it: shows them, and asks for a yes
     #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
     only: Vec<Selector>,
     /// The answer to the question; needed where it has options
@@ -85,7 +89,82 @@ fn answer(args: &Args) -> Option<Value> {
     args.answer.clone().map(Value::String)
 }
 
-/// Shows the requests that `--only` finds, and approves them after a confirmation.
+/// The questions that `--only` finds.
+#[derive(Default)]
+struct Found {
+    /// Those that tasks wait for.
+    waiting: Vec<ApprovalRequest>,
+    /// Those that tasks will ask.
+    ahead: Vec<ApprovalRequest>,
+    /// Those with options, without `--answer`: "yes to all" cannot answer them.
+    unanswered: Vec<ApprovalRequest>,
+    /// Those that cannot be answered before they are asked.
+    later: Vec<LaterApproval>,
+}
+
+impl Found {
+    fn of(app: &App, manager: &Manager, args: &Args) -> Result<Self, CliError> {
+        let now = app.source()?.now();
+        let open = manager.approval_requests(&args.only)?.into_iter().filter(|request| !request.is_over(now));
+        let (waiting, unanswered) =
+            open.partition(|request| request.options.is_empty() || args.answer.is_some());
+        let ApprovalsAhead { requests: ahead, later } = manager.approvals_ahead(&args.only)?;
+        Ok(Self { waiting, ahead, unanswered, later })
+    }
+
+    fn count(&self) -> usize {
+        self.waiting.len() + self.ahead.len()
+    }
+
+    /// Prints each question with everything that would run.
+    fn print(&self, app: &App) -> Result<(), CliError> {
+        let out = app.out();
+        let parts = [(&self.waiting, ""), (&self.ahead, "  before it asks"), (&self.unanswered, "")];
+        for (request, note) in
+            parts.into_iter().flat_map(|(part, note)| part.iter().map(move |it| (it, note)))
+        {
+            let hash = &request.hash[..request.hash.len().min(12)];
+            let text = question::text(request, Extent::Full, out.paint);
+            out.print(shown![text, "  hash ", hash, note, "\n\n"])?;
+        }
+        Ok(())
+    }
+
+    /// Says which questions stay open.
+    fn remark(&self, app: &App) -> Result<(), CliError> {
+        let out = app.out();
+        for request in &self.unanswered {
+            let mut advice = question::advice(&request.task, &request.options);
+            app.write_advice(&mut advice)?;
+            let commands: Vec<String> = advice.iter().map(ToString::to_string).collect();
+            out.remark(&format!("`{}` needs an answer: {}", request.task, commands.join(", ")));
+        }
+        for LaterApproval { task, call, reason } in self.later.iter().take(MAX_LATER) {
+            let call = call.as_ref().map(|call| format!(" call `{call}`")).unwrap_or_default();
+            out.remark(&format!("`{task}`{call} will ask when it starts: {reason}"));
+        }
+        let more = self.later.len().saturating_sub(MAX_LATER);
+        if more > 0 {
+            out.remark(&format!(
+                "{} will ask when they start",
+                print::count(more as u64, "more task or call")
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the data of `--dry-run --json`: all questions that can be answered now.
+    fn data(&self) -> Vec<Value> {
+        let of = |requests: &[ApprovalRequest]| requests.iter().map(|it| json!(it)).collect::<Vec<_>>();
+        let ahead = of(&self.ahead).into_iter().map(|mut request| {
+            request["isAhead"] = json!(true);
+            request
+        });
+        of(&self.waiting).into_iter().chain(ahead).chain(of(&self.unanswered)).collect()
+    }
+}
+
+/// Shows the questions that `--only` finds, and approves them after a confirmation.
 fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let can_ask = app.terminal().can_ask() && !app.is_json();
     if !args.yes && !args.dry_run && !can_ask {
@@ -93,56 +172,44 @@ fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return Err(CliError::usage_with("nobody can be asked here whether all of it may run", hint));
     }
     let manager = if args.dry_run { app.reader()?.manager() } else { app.manager()? };
-    let requests = manager.approval_requests(&args.only)?;
-    let now = app.source()?.now();
-    let (mut asked, mut left) = (Vec::new(), Vec::new());
-    for request in requests.into_iter().filter(|request| !request.is_over(now)) {
-        // A request with options needs a choice; "yes to all" cannot answer it.
-        let is_answered = request.options.is_empty() || args.answer.is_some();
-        if is_answered { asked.push(request) } else { left.push(request) }
-    }
+    let found = Found::of(app, manager, args)?;
     let out = app.out();
     if args.dry_run && out.is_json {
-        asked.extend(left);
-        return out.data(&asked);
+        return out.data(&found.data());
     }
     if !out.is_json {
-        for request in asked.iter().chain(&left) {
-            let hash = &request.hash[..request.hash.len().min(12)];
-            out.print(shown![question::text(request, Extent::Full, out.paint), "  hash ", hash, "\n\n"])?;
-        }
+        found.print(app)?;
     }
-    for request in &left {
-        let mut advice = question::advice(&request.task, &request.options);
-        app.write_advice(&mut advice)?;
-        let commands: Vec<String> = advice.iter().map(ToString::to_string).collect();
-        out.remark(&format!("`{}` needs an answer: {}", request.task, commands.join(", ")));
-    }
-    if asked.is_empty() {
+    found.remark(app)?;
+    if found.count() == 0 {
         return select::nothing(app);
     }
-    if args.dry_run || !(args.yes || is_wanted(asked.len())) {
+    if args.dry_run || !(args.yes || is_wanted(found.count())) {
         out.remark("nothing was approved");
         return Ok(ExitCode::SUCCESS);
     }
-    let approved = approve_all(app, manager, &asked, answer(args).as_ref())?;
+    let approved = approve_all(app, manager, &found, answer(args).as_ref())?;
     print::tasks(app, &approved)
 }
 
-/// Approves the requests as they were shown. The hash of each makes the store refuse one that has changed
+/// Approves the questions as they were shown. The hash of each makes the store refuse one that has changed
 /// since.
 fn approve_all(
     app: &App,
     manager: &Manager,
-    asked: &[ApprovalRequest],
+    found: &Found,
     answer: Option<&Value>,
 ) -> Result<Vec<TaskId>, CliError> {
-    let (mut approved, mut refused) = (Vec::new(), None);
-    for request in asked {
+    let waiting = found.waiting.iter().map(|request| {
         // A request without options is a yes/no question, and `--answer` does not apply to it.
         let answer = answer.filter(|_| !request.options.is_empty()).cloned();
         let approval = Approving { answer, args: None, hash: Some(request.hash.clone()) };
-        match manager.approve(&[request.task.to_string()], approval) {
+        (request, manager.approve(&[request.task.to_string()], approval))
+    });
+    let ahead = found.ahead.iter().map(|request| (request, manager.approve_ahead(request)));
+    let (mut approved, mut refused) = (Vec::new(), None);
+    for (request, answer) in waiting.chain(ahead) {
+        match answer {
             Ok(ids) => approved.extend(ids),
             Err(error) => {
                 app.out().warn(&format!("`{}` was not approved: {error}", request.task));
@@ -151,6 +218,8 @@ fn approve_all(
             }
         }
     }
+    // Several calls of a task may have been approved, one after the other.
+    approved.dedup();
     match refused {
         Some(error) if approved.is_empty() => Err(error.into()),
         _ => Ok(approved),
@@ -158,9 +227,9 @@ fn approve_all(
 }
 
 fn is_wanted(count: usize) -> bool {
-    let what = print::count(count as u64, "task");
+    let what = print::count(count as u64, "question");
     // If the question cannot be printed, the answer is no.
-    let asked = write_err(&format!("Approve {what}, with everything that is listed? [y/N] ").into());
+    let asked = write_err(&format!("Say yes to {what}, with everything that is listed? [y/N] ").into());
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
     asked.is_ok() && read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")

@@ -265,6 +265,10 @@ fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String
         EventKind::RoundEnded { round, of, again_at } => {
             format!("round {round} of at most {of} ended{}", again(*again_at, now))
         }
+        EventKind::ApprovedAhead { call } => {
+            let call = call.as_ref().map(|call| format!(" call {call}"));
+            format!("approved ahead{}", call.unwrap_or_default())
+        }
         EventKind::CallAdded { call, tool } => format!("call {call} added: {tool}"),
         EventKind::DependencyAdded { on } => format!("depends on {on} now"),
         EventKind::DependencyRemoved { on } => format!("no longer depends on {on}"),

@@ -120,6 +120,34 @@ fn many_are_shown_before_they_are_approved() {
     assert_eq!(cli.run(&["run-all-ready", "--quiet"]).code, Some(0));
 }
 
+/// What the policy asks about and is known does not stop the run.
+#[test]
+fn questions_of_the_policy_are_answered_before_the_run() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::new().with_programs().at_a_terminal();
+    cli.file("taskpawl-policy.toml", "[[rules]]\ndecision = \"ask\"\ntool = \"shell\"\nreason = \"it is new\"\n");
+    cli.file(
+        "p.yaml",
+        "
+name: p
+tasks:
+- {id: first, call: {write_file: {path: a.txt, content: x}}}
+- {id: known, needs: first, run: echo known}
+- {id: open, needs: first, run: 'echo ${{ tasks.first.result.bytes }}'}
+",
+    );
+    insta::assert_snapshot!(unhashed(&cli.session(&[
+        &["apply", "p.yaml", "--quiet"],
+        &["approve", "--only", "plan:p", "--dry-run"],
+        &["approve", "--only", "plan:p", "--yes"],
+        &["history", "known"],
+        &["run-all-ready", "--quiet"],
+        &["list", "--fields", "id,status"],
+    ])));
+}
+
 #[test]
 fn a_run_of_another_process_goes_on_when_somebody_decides() {
     if !may_decide() {

@@ -6,6 +6,7 @@ mod again;
 mod apply;
 mod approval_guard;
 mod approvals;
+mod approvals_ahead;
 mod approvals_scope;
 mod authors;
 mod call_authorizations;

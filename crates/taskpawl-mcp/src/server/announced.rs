@@ -63,10 +63,10 @@ impl Judged {
 /// Returns what a person can do, the widest first.
 fn ways(caller: &Caller, plan: Option<&str>) -> [String; 3] {
     let scope =
-        plan.map_or_else(|| vec!["ID".to_owned()], |plan| vec!["--only".to_owned(), format!("plan:{plan}")]);
+        vec!["--only".to_owned(), plan.map_or_else(|| "ID".to_owned(), |plan| format!("plan:{plan}"))];
     [
         "start this server with `taskpawl mcp --allow sandboxed`: all of it runs in the sandbox".to_owned(),
         "write `[origins]` and `mcp = \"sandboxed\"` into their policy.toml (`taskpawl policy list` says where)".to_owned(),
-        format!("decide when the run waits: {}", caller.words().command("approve", &scope)),
+        format!("approve them one by one, before the run or when it waits: {}", caller.words().command("approve", &scope)),
     ]
 }

@@ -38,6 +38,19 @@ pub trait Redact: Debug + Send + Sync {
 }
 
 impl Context {
+    /// Returns the context of a reader, which changes nothing.
+    pub(crate) fn of_reader() -> Self {
+        Self {
+            now: Timestamp::default(),
+            actor: SharedText::default(),
+            kind: ActorKind::Unknown,
+            run: None,
+            origin: Origin::Library,
+            policy_hook: None,
+            redact: None,
+        }
+    }
+
     /// Returns the actor in the form that claims and events are compared with.
     pub fn as_actor(&self) -> Actor<'_> {
         Actor { kind: self.kind, name: &self.actor }

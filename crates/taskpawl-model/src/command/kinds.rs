@@ -250,6 +250,15 @@ pub enum Command {
         /// Hash of the proposal that the approver saw. Refused if the proposal changed since.
         hash: Option<String>,
     },
+    /// Approves a question of the policy before its task waits for it.
+    ApproveAhead {
+        /// The task.
+        task: TaskRef,
+        /// The call; absent if the question is for the whole task.
+        call: Option<CallId>,
+        /// Hash of the proposal that the approver saw. Refused if the proposal changed since.
+        hash: String,
+    },
     /// Rejects and cancels tasks that wait for a decision.
     Reject {
         /// The tasks.
@@ -311,6 +320,7 @@ impl Command {
             | Self::AddDependency { id, .. }
             | Self::RemoveDependency { id, .. }
             | Self::Note { id, .. }
+            | Self::ApproveAhead { task: id, .. }
             | Self::RunOne { id, .. } => vec![id],
             Self::Move { id, parent } => parent.iter().chain([id]).map(String::as_str).collect(),
             Self::Create(task) => task.parent.iter().map(String::as_str).collect(),

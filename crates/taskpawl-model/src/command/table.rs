@@ -43,7 +43,7 @@ impl Command {
             Self::Retry { .. } => ("retry", Hand, true),
             Self::Reopen { .. } => ("reopen", Hand, true),
             Self::Cancel { .. } => ("cancel", Hand, true),
-            Self::Approve { .. } => ("approve", Hand, false),
+            Self::Approve { .. } | Self::ApproveAhead { .. } => ("approve", Hand, false),
             Self::Reject { .. } => ("reject", Hand, false),
             Self::AddCall { .. } => ("add-tool-call", Hand, false),
             Self::AddDependency { .. } => ("add-dependency", Hand, true),

@@ -119,6 +119,12 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again_at: Option<Timestamp>,
     },
+    /// A question was answered with yes before it was asked.
+    ApprovedAhead {
+        /// The call; absent if the question is for the whole task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+    },
     /// A tool call was added.
     CallAdded {
         /// The call.
@@ -272,6 +278,7 @@ impl EventKind {
             Self::CallEnded { .. } => "call_ended",
             Self::Stopped { .. } => "stopped",
             Self::RoundEnded { .. } => "round_ended",
+            Self::ApprovedAhead { .. } => "approved_ahead",
             Self::CallAdded { .. } => "call_added",
             Self::DependencyAdded { .. } => "dependency_added",
             Self::DependencyRemoved { .. } => "dependency_removed",

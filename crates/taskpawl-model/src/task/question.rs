@@ -49,6 +49,54 @@ pub struct ApprovalRequest {
     pub items: Option<Vec<Value>>,
 }
 
+/// Questions that tasks will ask.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalsAhead {
+    /// Those that can be answered now.
+    pub requests: Vec<ApprovalRequest>,
+    /// Those that will be asked when the task or the call starts.
+    pub later: Vec<LaterApproval>,
+}
+
+/// A question that cannot be answered before it is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LaterApproval {
+    /// The task.
+    pub task: TaskId,
+    /// The call; absent if the question is for the whole task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// The reason.
+    pub reason: LaterReason,
+}
+
+/// The reason why a question cannot be answered before it is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LaterReason {
+    /// The author of the plan wants a decision at that point.
+    Author,
+    /// The list of the task is not known.
+    List,
+    /// These arguments are not known.
+    Arguments(Vec<String>),
+    /// The values of these environment variables belong to a run.
+    Variables(Vec<String>),
+}
+
+impl std::fmt::Display for LaterReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Author => f.write_str("its author wants a decision when it starts"),
+            Self::List => f.write_str("its list is not known yet"),
+            Self::Arguments(names) => write!(f, "not known yet: {}", names.join(", ")),
+            Self::Variables(names) => write!(f, "it uses variables of the run: {}", names.join(", ")),
+        }
+    }
+}
+
 /// A call that would run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -11,15 +11,14 @@ use crate::command::Context;
 use crate::rules::DecideError;
 use crate::rules::draft::{Decided, Draft};
 use crate::rules::flow::{self, KnownArgs};
-use crate::task::ActorKind;
 use crate::task::policy_hook::requested;
 use crate::task::question::{ApprovalRequest, AskedCall, Subject, hash};
 use crate::task::record::{CallRecord, Granted, StatusKind, TaskRecord};
-use crate::task::spec::{Approval, Origin, Question};
+use crate::task::spec::{Approval, Question};
 use crate::task::status::{BlockedReason, Cause, TaskStatus};
 use crate::task::trust::{note_origin, trusted_inputs};
 use crate::value::Timestamp;
-use crate::value::{CallId, Key, SharedText};
+use crate::value::{CallId, Key};
 use crate::view::View;
 
 use super::authorize::ON_EXPIRY;
@@ -67,15 +66,7 @@ struct Asking {
 /// # Errors
 /// The view cannot be read.
 pub fn approval_request(view: &dyn View, key: Key) -> Result<Option<ApprovalRequest>, DecideError> {
-    let context = Context {
-        now: Timestamp::default(),
-        actor: SharedText::default(),
-        kind: ActorKind::Unknown,
-        run: None,
-        origin: Origin::Library,
-        policy_hook: None,
-        redact: None,
-    };
+    let context = Context::of_reader();
     let mut draft = Draft::new(view, &context);
     if draft.find_node(key)?.is_none_or(|node| node.status_kind != StatusKind::BlockedOther) {
         return Ok(None);

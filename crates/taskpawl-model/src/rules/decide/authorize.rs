@@ -48,7 +48,7 @@ impl Draft<'_> {
     }
 
     /// Returns the reason to ask about a call of a task or of an imagined item, with the arguments known so far.
-    fn why_asked(
+    pub(super) fn why_asked(
         &self,
         key: Key,
         record: &TaskRecord,

@@ -1,6 +1,7 @@
 //! `decide`: turns a command and a view of the store into changes and an answer.
 
 mod again;
+mod ahead;
 mod applied;
 mod apply;
 mod approval;
@@ -41,6 +42,7 @@ mod verdict;
 
 pub(crate) use needs::{Holder, held_paths};
 
+pub use ahead::approvals_ahead;
 pub use approval::approval_request;
 pub(crate) use approval::on_expiry_word;
 pub use import::bound_records;
@@ -199,6 +201,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
             let verdict = verdict::ApprovalAnswer { answer, args, hash: hash.as_deref() };
             draft.approve(ids, &verdict)
         }
+        Command::ApproveAhead { task, call, hash } => draft.approve_ahead(task, call.as_ref(), hash),
         Command::Reject { ids, reason } => draft.reject(ids, reason.as_deref()),
         Command::ExpireApprovals { tasks } => draft.expire_questions(tasks),
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),

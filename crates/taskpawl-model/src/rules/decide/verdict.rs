@@ -80,7 +80,12 @@ impl Draft<'_> {
     }
 
     /// Confirms the trusted inputs of the calls in a question, so that the policy does not ask about them again.
-    fn confirm_inputs(&mut self, key: Key, record: &TaskRecord, call: Option<&CallId>) -> Decided<()> {
+    pub(super) fn confirm_inputs(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        call: Option<&CallId>,
+    ) -> Decided<()> {
         let owner = flow::confirming(self, key)?;
         let whole = self.task(owner)?;
         let calls = self.known_calls(key)?;
@@ -152,7 +157,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn refuse_in_run(&self, by: &'static str) -> Decided<()> {
+    pub(super) fn refuse_in_run(&self, by: &'static str) -> Decided<()> {
         if self.context.run.is_some() { Err(Refusal::RunDecides { by }.into()) } else { Ok(()) }
     }
 
