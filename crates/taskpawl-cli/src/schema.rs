@@ -321,7 +321,7 @@ fn task_work_fields() -> Value {
         "trigger": words(Trigger::ALL.iter().map(|trigger| trigger.as_str())),
         "when": {"type": "string", "description": "A condition: an expression"},
         "forEach": {
-            "type": "object",
+            "type": ["string", "array", "object"],
             "required": ["in"],
             "additionalProperties": false,
             "properties": {"in": {"type": ["string", "array"]}, "concurrency": {"type": "integer", "minimum": 1}},

@@ -40,7 +40,7 @@ const LINKS: Shape = Shape {
 
 const FOR_EACH: Shape = Shape {
     what: "`forEach`",
-    expected: "an object with `in`",
+    expected: "a list, an expression that evaluates to one, or an object with `in`",
     fields: &["in", "concurrency"],
     required: &[("in", "`in`")],
 };
@@ -115,15 +115,24 @@ impl<'n> Reader<'n> {
 
     pub(super) fn for_each(&mut self, node: &'n Node<'n>) -> Option<ForEach> {
         let mut for_each = ForEach { list: serde_json::Value::Null, concurrency: None };
-        self.object(node, &FOR_EACH, |reader, key, value| match (key, &value.content) {
-            ("concurrency", _) => for_each.concurrency = reader.count(value),
-            (_, Content::Text(_) | Content::List(_)) => {
-                reader.expression_site(Stage::List, value);
-                for_each.list = reader.json(value);
-            }
-            _ => reader.wrong_type(value, "a list, or text with an expression that evaluates to one"),
+        if let Content::Text(_) | Content::List(_) = &node.content {
+            for_each.list = self.list_of_for_each(node);
+            return Some(for_each);
+        }
+        self.object(node, &FOR_EACH, |reader, key, value| match key {
+            "concurrency" => for_each.concurrency = reader.count(value),
+            _ => for_each.list = reader.list_of_for_each(value),
         })?;
         Some(for_each)
+    }
+
+    fn list_of_for_each(&mut self, node: &'n Node<'n>) -> serde_json::Value {
+        if let Content::Text(_) | Content::List(_) = &node.content {
+            self.expression_site(Stage::List, node);
+            return self.json(node);
+        }
+        self.wrong_type(node, "a list, or text with an expression that evaluates to one");
+        serde_json::Value::Null
     }
 
     pub(super) fn repeat(&mut self, node: &'n Node<'n>) -> Option<Repeat> {

@@ -75,7 +75,7 @@ fn fields_with_wrong_values() {
         ),
         (
             "forEach",
-            "- {id: a, forEach: {in: 5, concurrency: 0}}\n- {id: b, forEach: [1, 2]}\n- {id: c, forEach: {}}\n"
+            "- {id: a, forEach: {in: 5, concurrency: 0}}\n- {id: b, forEach: 5}\n- {id: c, forEach: {}}\n"
         ),
         ("approval", "- {id: a, approval: {options: [yes, no]}}\n- {id: b, approval: true}\n"),
         (

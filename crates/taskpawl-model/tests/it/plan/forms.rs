@@ -112,6 +112,8 @@ fn options_have_short_forms() {
 - {id: a, retry: 3, resources: gpu, writes: out, labels: [x, y], approval: required}
 - {id: b, resources: [gpu, disk], dueDate: 2026-05-31, priority: high, needs: a}
 - {id: c, resources: {gpu: 2}, dueDate: '2026-05-31T12:00:00+02:00', trigger: any_done, needs: [a, b, a]}
+- {id: short, forEach: ['a', '${{ 1 }}'], run: x}
+- {id: text, forEach: '${{ tasks.short.results }}', needs: short, run: x}
 - {id: d, forEach: {in: [1, 2], concurrency: 2}, repeat: {until: attempt > 2, max: 3, delay: 90s}, mode: parallel, run: x}
 - {id: e, approval: {ask: really?, options: ['yes', 'no'], expires: 2h}, cache: {inputs: src/*, key: attempt}}
 - {id: f, retry: {attempts: 2, delay: 0.5s, factor: 2, maxDelay: 1m, jitter: true, retryOn: [timeout, 75]}}
@@ -120,6 +122,8 @@ fn options_have_short_forms() {
     {"approval":"required","id":"a","labels":["x","y"],"name":"a","resources":{"gpu":1},"retry":{"attempts":3},"writes":["out"]}
     {"dependencies":["a"],"dueDate":"2026-05-31T00:00:00Z","id":"b","name":"b","priority":"high","resources":{"disk":1,"gpu":1}}
     {"dependencies":["a","b"],"dueDate":"2026-05-31T10:00:00Z","id":"c","name":"c","resources":{"gpu":2},"trigger":"any_done"}
+    {"forEach":{"in":["a","${{ 1 }}"]},"id":"short","metadata":{"context":{},"toolCalls":[{"args":{"command":"x","shell":"sh"},"toolName":"shell"}]},"name":"short"}
+    {"dependencies":["short"],"forEach":{"in":"${{ tasks.short.results }}"},"id":"text","metadata":{"context":{},"toolCalls":[{"args":{"command":"x","shell":"sh"},"toolName":"shell"}]},"name":"text"}
     {"forEach":{"concurrency":2,"in":[1,2]},"id":"d","metadata":{"context":{},"toolCalls":[{"args":{"command":"x","shell":"sh"},"toolName":"shell"}]},"mode":"parallel","name":"d","repeat":{"delay":"90s","max":3,"until":"attempt > 2"}}
     {"approval":{"ask":"really?","expires":"2h","options":["yes","no"]},"cache":{"inputs":["src/*"],"key":"attempt"},"id":"e","name":"e"}
     {"id":"f","name":"f","retry":{"attempts":2,"delay":"500ms","factor":2.0,"jitter":true,"maxDelay":"1m","retryOn":["timeout",75]}}
