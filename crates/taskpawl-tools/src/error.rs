@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use taskpawl_process::SpawnError;
+use taskpawl_text::cut;
 use thiserror::Error;
 
 use crate::sandbox::{ClosedReason, Grant, Hint};
@@ -311,7 +312,11 @@ fn block_message(host: &str, port: u16, reason: &BlockReason) -> String {
     }
 }
 
+/// Number of characters of a command in an error: the cause follows it, and the command itself stands with the call.
+const MAX_COMMAND: usize = 60;
+
 fn exit_message(program: &str, code: i32, signal: Option<i32>, stderr: &str, hint: Option<&Hint>) -> String {
+    let program = cut(program, MAX_COMMAND);
     let how = match signal {
         Some(signal) => format!("`{program}` was ended by signal {signal}"),
         None => format!("`{program}` exited with code {code}"),

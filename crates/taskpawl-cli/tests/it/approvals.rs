@@ -127,7 +127,10 @@ fn questions_of_the_policy_are_answered_before_the_run() {
         return;
     }
     let cli = Cli::new().with_programs().at_a_terminal();
-    cli.file("taskpawl-policy.toml", "[[rules]]\ndecision = \"ask\"\ntool = \"shell\"\nreason = \"it is new\"\n");
+    cli.file(
+        "taskpawl-policy.toml",
+        "[[rules]]\ndecision = \"ask\"\ntool = \"shell\"\nreason = \"it is new\"\n",
+    );
     cli.file(
         "p.yaml",
         "

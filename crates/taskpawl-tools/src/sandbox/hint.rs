@@ -131,13 +131,21 @@ pub enum Grant {
 impl Hint {
     /// Makes a hint with a way to open a path.
     ///
-    /// The path comes from the output of a program, which can name any. So the grant is left out if it would open the home or
-    /// the project with all that lies around it: somebody may run the suggested command without reading it.
+    /// The path comes from the output of a program, which can name any. So the grant is left out if it would open the home, or a
+    /// directory above the project: a reader may run the suggested command without checking it.
     fn opening(place: &Path, grant: fn(PathBuf) -> Grant, text: String) -> Self {
-        let contains = |inner: PathBuf| inner.starts_with(place);
-        let is_wide =
-            [std::env::home_dir(), std::env::current_dir().ok()].into_iter().flatten().any(contains);
-        Self { text, grant: (!is_wide).then(|| grant(place.to_owned())) }
+        let around = [std::env::home_dir(), std::env::current_dir().ok()];
+        let hint = Self { text, grant: Some(grant(place.to_owned())) };
+        around.into_iter().flatten().fold(hint, |hint, inner| hint.without_grant_around(&inner))
+    }
+
+    /// Drops a grant that would open `inner`, and with it everything beside it.
+    fn without_grant_around(mut self, inner: &Path) -> Self {
+        self.grant = self.grant.filter(|grant| match grant {
+            Grant::Read(path) | Grant::Write(path) => !inner.starts_with(path),
+            Grant::Network => true,
+        });
+        self
     }
 
     /// Widens a grant to read a path into one that also lets programs write it.
@@ -258,7 +266,8 @@ fn of_lines(context: DenialContext<'_>, said: &str) -> Option<Hint> {
     // Last lines first: the error that ended a program is near the end of its output.
     let mut lines = said.lines().rev().take(LINES);
     // The general hints come second: for a path of taskpawl they would suggest a flag, which does not open it.
-    lines.find_map(|line| of_own(context, line).or_else(|| of_line(context, line)))
+    let hint = lines.find_map(|line| of_own(context, line).or_else(|| of_line(context, line)));
+    hint.map(|hint| hint.without_grant_around(context.cwd))
 }
 
 /// Returns a hint if the sandbox prevents a program from starting.

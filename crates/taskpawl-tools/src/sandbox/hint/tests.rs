@@ -358,7 +358,8 @@ fn what_a_run_may_grant_is_named_apart_from_the_text() {
     // Secrets, and files that other programs obey: only a person who types the path opens them.
     assert_eq!(grant("cat: []/home/.ssh/id: Permission denied"), None);
     assert_eq!(grant("cp: cannot create regular file '.git/hooks/x': Read-only file system"), None);
-    // All around the project and the home.
+    // All around the project and the home. The project of a library need not be the directory of its process.
+    assert_eq!(grant("cat: []: Permission denied"), None);
     assert_eq!(grant("cat: /: Permission denied"), None);
     assert_eq!(grant("sh: 1: cannot create /x: Read-only file system"), None);
 }
