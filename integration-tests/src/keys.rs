@@ -104,7 +104,7 @@ fn apply(plans: &Taskpawl, count: usize) {
     let task = |number| json!({"id": format!("t{number}"), "call": {"effect": {}}});
     let tasks: Vec<Value> = (0..count).map(task).collect();
     let plan = json!({"name": "keys", "tasks": tasks}).to_string();
-    plans.apply_text(&plan, "keys").expect("a plan");
+    plans.blocking().apply_text(&plan, "keys").expect("a plan");
 }
 
 async fn effects_are(effects: &Effects, count: usize) {

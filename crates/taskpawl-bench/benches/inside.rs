@@ -85,7 +85,10 @@ fn expression_is_evaluated(bencher: Bencher, text: &str) {
 /// Opens a store with a plan of 10,000 tasks.
 fn store(name: &str) -> Taskpawl {
     let plans = Taskpawl::open(name).expect("BUG: a new store opens");
-    plans.apply(plan(10_000), "bench", ApplyOptions::default()).expect("BUG: the plan fits an empty store");
+    plans
+        .blocking()
+        .apply(plan(10_000), "bench", ApplyOptions::default())
+        .expect("BUG: the plan fits an empty store");
     plans
 }
 
@@ -93,13 +96,13 @@ fn store(name: &str) -> Taskpawl {
 fn memory_store_takes_a_change(bencher: Bencher) {
     let plans = store(":memory:");
     let metadata: Map = [("number".to_owned(), json!(1))].into_iter().collect();
-    bencher.bench(|| plans.update_task_metadata("t0", metadata.clone()));
+    bencher.bench(|| plans.blocking().update_task_metadata("t0", metadata.clone()));
 }
 
 #[divan::bench]
 fn memory_store_shows_a_task(bencher: Bencher) {
     let plans = store(":memory:");
-    bencher.bench(|| plans.get_task("t5000"));
+    bencher.bench(|| plans.blocking().get_task("t5000"));
 }
 
 #[divan::bench]
@@ -107,14 +110,14 @@ fn sqlite_store_takes_a_change(bencher: Bencher) {
     let directory = tempfile::tempdir().expect("there is a place for temporary files");
     let plans = store(&directory.path().join("bench.db").to_string_lossy());
     let metadata: Map = [("number".to_owned(), json!(1))].into_iter().collect();
-    bencher.bench(|| plans.update_task_metadata("t0", metadata.clone()));
+    bencher.bench(|| plans.blocking().update_task_metadata("t0", metadata.clone()));
 }
 
 #[divan::bench]
 fn sqlite_store_shows_a_task(bencher: Bencher) {
     let directory = tempfile::tempdir().expect("there is a place for temporary files");
     let plans = store(&directory.path().join("bench.db").to_string_lossy());
-    bencher.bench(|| plans.get_task("t5000"));
+    bencher.bench(|| plans.blocking().get_task("t5000"));
 }
 
 #[divan::bench]
@@ -122,5 +125,5 @@ fn sqlite_store_lists_fifty(bencher: Bencher) {
     let directory = tempfile::tempdir().expect("there is a place for temporary files");
     let plans = store(&directory.path().join("bench.db").to_string_lossy());
     let query = Query { limit: 50, ..Query::default() };
-    bencher.bench(|| plans.list_tasks(&query));
+    bencher.bench(|| plans.blocking().list_tasks(&query));
 }

@@ -22,7 +22,7 @@ pub(crate) fn manual(store: &str, tasks: usize) -> Result<Sample, Failure> {
         ..PlanTask::default()
     };
     let plan = Plan { version: 1, tasks: (0..tasks).map(task).collect(), ..Plan::default() };
-    Ok(measure(Whose::Mine, || Ok(plans.apply(plan, "bench", ApplyOptions::default())?))?.1)
+    Ok(measure(Whose::Mine, || Ok(plans.blocking().apply(plan, "bench", ApplyOptions::default())?))?.1)
 }
 
 /// Changes one task of a store `times` times and returns the cost.
@@ -35,6 +35,6 @@ pub(crate) fn updates(store: &Path, times: usize) -> Result<Sample, Failure> {
 
 fn update(plans: &Taskpawl, number: usize) -> Result<(), Failure> {
     let metadata: Map = [("number".to_owned(), number.into())].into_iter().collect();
-    plans.update_task_metadata("t0", metadata)?;
+    plans.blocking().update_task_metadata("t0", metadata)?;
     Ok(())
 }

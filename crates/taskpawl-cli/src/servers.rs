@@ -341,7 +341,7 @@ fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
     let call =
         NewCall { id: None, spec: CallSpec { tool_name: LEARN.to_owned(), ..CallSpec::default() }.into() };
     let spec = TaskSpec { name: LEARN.to_owned(), ..TaskSpec::default() };
-    let task = plans.create_task(NewTask { spec, calls: vec![call], ..NewTask::default() })?;
+    let task = plans.blocking().create_task(NewTask { spec, calls: vec![call], ..NewTask::default() })?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     runtime.block_on(async {

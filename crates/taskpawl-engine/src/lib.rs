@@ -49,7 +49,7 @@ pub use engine::{Engine, Project};
 pub use env_file::EnvFileError;
 pub use error::RunError;
 pub use keys::KeySource;
-pub use observer::{CallFailure, Observer, RunEvent};
+pub use observer::{CallFailure, Observer, OutputStream, RunEvent};
 pub use options::{RunControl, RunOptions};
 pub use output::{Output, OutputPart};
 pub use prune::{PruneOptions, PruneReport};

@@ -89,6 +89,17 @@ pub enum RunEvent {
         /// Text of the report, with secrets removed.
         message: String,
     },
+    /// A running program printed something. Only handles report it that were asked for output.
+    Output {
+        /// The task of the call.
+        task: TaskId,
+        /// Id of the call.
+        call: CallId,
+        /// The stream of the program.
+        stream: OutputStream,
+        /// Printed text since the last event, with secrets removed. Invalid UTF-8 is replaced.
+        text: String,
+    },
     /// A call ended.
     CallEnded {
         /// The task of the call.
@@ -155,6 +166,29 @@ pub enum RunEvent {
     },
     /// The run is over.
     Summary(Box<RunSummary>),
+}
+
+/// A stream that a program prints to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStream {
+    /// The standard output.
+    Stdout,
+    /// The standard error.
+    Stderr,
+}
+
+impl OutputStream {
+    /// All streams.
+    pub const ALL: [Self; 2] = [Self::Stdout, Self::Stderr];
+
+    /// Returns the name of the stream, which ends the names of its output files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
 }
 
 /// Details of a failed call, for people who look at the run.

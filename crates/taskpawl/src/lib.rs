@@ -4,17 +4,17 @@
 //! Start with [`Taskpawl`]: it opens a store, accepts plans and single tasks, and runs them.
 //!
 //! ```standalone_crate
-//! use taskpawl::{RunOptions, Taskpawl};
+//! use taskpawl::Taskpawl;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Has to come first: programs of tool calls belong to a second process of this program, the supervisor.
 //! taskpawl::child_entry();
 //! let plans = Taskpawl::open(":memory:")?;
-//! plans.apply_text("tasks: [{id: hello, run: echo hello}, {id: after, needs: hello, milestone: true}]", "greeting")?;
-//! let summary = plans.run_all_ready(RunOptions::default()).await?;
+//! plans.apply_text("tasks: [{id: hello, run: echo hello}, {id: after, needs: hello, milestone: true}]", "greeting").await?;
+//! let summary = plans.run().await?;
 //! assert_eq!(summary.exit, 0);
-//! assert_eq!(plans.get_task("hello")?.result.unwrap()["stdout"], "hello\n");
+//! assert_eq!(plans.get_task("hello").await?.result.unwrap()["stdout"], "hello\n");
 //! # Ok(())
 //! # }
 //! ```
@@ -22,29 +22,36 @@
 //! The library installs no signal handler, no subscriber and no global state; it works on a current-thread runtime, with the
 //! I/O and time drivers enabled. Handles are cheap to clone.
 
+mod blocking;
 mod builder;
+mod changes;
 mod check;
+mod commands;
 mod error;
 mod facade;
 mod near;
 mod policy_adapter;
 pub mod prelude;
+mod run;
 #[cfg(feature = "macros")]
 pub mod typed;
 
 pub use async_trait::async_trait;
+pub use blocking::{Blocking, StatusChange};
 pub use builder::Builder;
+pub use changes::Changes;
 pub use check::{
     CheckOptions, CheckProblem, CheckSeverity, ExplainTool, MAX_PROBLEMS, PlanCheck, unmarked_warning,
 };
 pub use error::OpenError;
-pub use facade::{StatusChange, Taskpawl};
+pub use facade::Taskpawl;
 pub use near::{AskedByRule, near_rules};
+pub use run::{Run, RunBuilder};
 pub use taskpawl_engine::{
     ApprovalVerdict, Approver, CallFailure, ChangedBeyond, EndedEarly, Engine, EnvFileError, FailedTask,
-    FailureGroup, KeySource, LateFilesOfRun, NotRun, Observer, Output, OutputPart, Project, PruneOptions,
-    PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage, RunVariables,
-    TaskUsage, VariableError, Waiting,
+    FailureGroup, KeySource, LateFilesOfRun, NotRun, Observer, Output, OutputPart, OutputStream, Project,
+    PruneOptions, PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage,
+    RunVariables, TaskUsage, VariableError, Waiting,
 };
 /// Turns an async function into a tool.
 ///

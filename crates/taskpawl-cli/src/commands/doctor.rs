@@ -51,7 +51,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             let held = SandboxArgs::default();
             // Without `--fix` nothing may change: `runner` would record a project that was moved.
             let plans = if args.fix { app.runner(&held)? } else { app.onlooker(&held)? };
-            let found = plans.examine(args.fix)?;
+            let found = plans.blocking().examine(args.fix)?;
             (plans, found)
         }
     };

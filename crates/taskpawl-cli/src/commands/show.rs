@@ -51,7 +51,7 @@ const OVER: &str = "the time to decide is over; the next run or command on it go
 /// Shows a task with its calls, results and notes.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
-    let task = plans.get_task(&args.id)?;
+    let task = plans.blocking().get_task(&args.id)?;
     let out = app.out();
     let told = match &task.plan {
         Some(plan) => NotifyProgram::of_plan(plans.manager(), plan)?,

@@ -302,9 +302,9 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
     app.warn_of_ignored(sandbox)?;
     let plans = app.held(builder, sandbox)?.open()?;
     let spec = TaskSpec { name: name.to_owned(), ..TaskSpec::default() };
-    let task = plans.create_task(NewTask { spec, calls: vec![new], ..NewTask::default() })?;
+    let task = plans.blocking().create_task(NewTask { spec, calls: vec![new], ..NewTask::default() })?;
     let left = go(app, &plans, task.id.as_str())?;
-    let mut task = plans.get_task(task.id.as_str())?;
+    let mut task = plans.blocking().get_task(task.id.as_str())?;
     let call = &mut task.metadata.tool_calls[0];
     let servers = app.servers()?;
     if let Some(lack) = servers.lack(name).filter(|_| !is_known && !servers.has(name)) {

@@ -76,7 +76,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         )),
         Some(status) => {
             let change = StatusChange { reason: args.reason.clone(), result: args.result.clone() };
-            let task = app.writer()?.update_task_status(&args.id, status, change)?;
+            let task = app.writer()?.blocking().update_task_status(&args.id, status, change)?;
             print::task(app, &task.id)
         }
         None if fields.is_empty() => Err(CliError::usage_with(

@@ -46,6 +46,7 @@ pub(super) fn line(event: &RunEvent, followed: &Followed, paint: Paint) -> Optio
         RunEvent::RunStarted { .. }
         | RunEvent::CallStarted { .. }
         | RunEvent::Progress { .. }
+        | RunEvent::Output { .. }
         | RunEvent::CallEnded { .. }
         | RunEvent::Cached { .. }
         | RunEvent::Summary(_)

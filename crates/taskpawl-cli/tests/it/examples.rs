@@ -53,7 +53,10 @@ impl Place {
         match self {
             Self::Processes(cli) => code(cli, &["run-all-ready", "--plan", "plan.yaml"]),
             Self::Memory { plans, .. } => {
-                plans.apply_text(&fs::read_to_string(self.path("plan.yaml")).unwrap(), "plan").unwrap();
+                plans
+                    .blocking()
+                    .apply_text(&fs::read_to_string(self.path("plan.yaml")).unwrap(), "plan")
+                    .unwrap();
                 run(plans)
             }
         }
@@ -97,7 +100,7 @@ impl Place {
     fn state(&self) -> String {
         let tasks = match self {
             Self::Processes(cli) => cli.run(&["list", "--limit", "0", "--json"]).ok().json()["data"].take(),
-            Self::Memory { plans, .. } => json!(plans.list_tasks(&Query::default()).unwrap()),
+            Self::Memory { plans, .. } => json!(plans.blocking().list_tasks(&Query::default()).unwrap()),
         };
         tasks.as_array().unwrap().iter().map(line).collect::<Vec<_>>().join("\n")
     }

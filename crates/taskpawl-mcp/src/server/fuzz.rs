@@ -65,7 +65,7 @@ fn plans() -> Taskpawl {
     let plans = Taskpawl::builder(":memory:").sandbox(SandboxSettings::off()).open().unwrap();
     let plan =
         "{name: p, tasks: [{id: a, description: é, labels: [x]}, {id: b, name: 'B', subtasks: [{id: e}]}]}";
-    plans.apply_text(plan, "p").unwrap();
+    plans.blocking().apply_text(plan, "p").unwrap();
     plans
 }
 

@@ -16,7 +16,7 @@ fn echo(id: &str, needs: &[&str], text: &str) -> Value {
 
 /// Returns the error class and the message of a failed task.
 fn failure(plans: &Taskpawl, id: &str) -> (String, String) {
-    let task = plans.get_task(id).unwrap();
+    let task = plans.blocking().get_task(id).unwrap();
     let of_call = task.metadata.tool_calls.iter().find_map(|call| call.error_class.clone());
     let class = task.error_class.map(|class| class.to_string()).or(of_call);
     (class.unwrap_or_else(|| task.status.to_string()), task.error.unwrap_or_default())
@@ -38,15 +38,15 @@ async fn a_result_that_was_cut_is_read_only_where_it_is_kept_or_a_part_will_do()
         echo("part", &["cut"], "${{ (tasks.cut.result | partial).sha256 }}"),
         echo("whole", &["kept"], &length.replace("cut", "kept")),
     ]});
-    plans.apply_text(&plan.to_string(), "plan").unwrap();
+    plans.blocking().apply_text(&plan.to_string(), "plan").unwrap();
     let summary = plans.run_all_ready(RunOptions::default()).await.unwrap();
-    assert_eq!(plans.get_task("cut").unwrap().status.as_str(), "done", "{summary:?}");
+    assert_eq!(plans.blocking().get_task("cut").unwrap().status.as_str(), "done", "{summary:?}");
     for id in ["argument", "when", "each"] {
         let (class, error) = failure(&plans, id);
         assert_eq!(class, "truncated", "{id}: {error}");
         assert!(error.contains("`keep: 4MiB`") && error.contains("| partial`"), "{id}: {error}");
     }
-    let text = |id: &str| plans.get_task(id).unwrap().result.unwrap()["text"].clone();
+    let text = |id: &str| plans.blocking().get_task(id).unwrap().result.unwrap()["text"].clone();
     assert_eq!(text("part").as_str().unwrap().len(), 64);
     assert_eq!(text("whole"), LENGTH.to_string());
 }

@@ -65,9 +65,9 @@ async fn nothing_that_is_kept_has_them() {
     bench.learn().await;
     // The catalogue comes from another run; the files of this one are in `dir`.
     let plans = open(dir.path(), &bench.cache());
-    plans.apply_text(&plan.to_string(), "plan").unwrap();
+    plans.blocking().apply_text(&plan.to_string(), "plan").unwrap();
     plans.run_all_ready(RunOptions::default()).await.unwrap();
-    let task = plans.get_task("secret").unwrap();
+    let task = plans.blocking().get_task("secret").unwrap();
     assert!(task.result.unwrap().as_str().unwrap().starts_with("[redacted:KEY] "));
     drop(plans);
     assert_eq!(files_with(dir.path(), SECRET), Vec::<PathBuf>::new());

@@ -29,7 +29,7 @@ impl Tool for Adder {
         let plans = self.plans.get().unwrap().clone();
         let add = move || {
             for tool in args["tools"].as_array().unwrap() {
-                plans.create_task(calling(tool.as_str().unwrap())).unwrap();
+                plans.blocking().create_task(calling(tool.as_str().unwrap())).unwrap();
             }
         };
         tokio::task::spawn_blocking(add).await.unwrap();
@@ -77,9 +77,9 @@ async fn a_server_is_started_for_calls_that_are_added_while_the_run_goes_on() {
     let plans = plans(dir.path(), &test_server("both"));
     let plan =
         json!({"tasks": [{"id": "grow", "call": {"add": {"tools": ["s/echo", "s/nothing", "x/echo"]}}}]});
-    plans.apply_text(&plan.to_string(), "plan").unwrap();
+    plans.blocking().apply_text(&plan.to_string(), "plan").unwrap();
     let summary = plans.run_all_ready(RunOptions::default()).await.unwrap();
-    assert_eq!(plans.get_task("s-echo").unwrap().result.unwrap()["text"], "a");
+    assert_eq!(plans.blocking().get_task("s-echo").unwrap().result.unwrap()["text"], "a");
     let left: Vec<String> =
         summary.not_run.iter().map(|left| format!("{}: {}", left.task, left.reason)).collect();
     assert_eq!(left, ["s-nothing: no tool `s/nothing` here", "x-echo: no tool `x/echo` here"]);
@@ -90,10 +90,10 @@ async fn a_server_is_started_for_calls_that_are_added_while_the_run_goes_on() {
 async fn tasks_of_a_server_that_does_not_start_are_left_as_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let plans = plans(dir.path(), &test_server("refuse"));
-    plans.create_task(calling("s/echo")).unwrap();
+    plans.blocking().create_task(calling("s/echo")).unwrap();
     let summary = plans.run_all_ready(RunOptions::default()).await.unwrap();
     assert_eq!(summary.not_run.len(), 1, "{summary:?}");
-    assert_eq!(plans.get_task("s-echo").unwrap().status.as_str(), "todo");
+    assert_eq!(plans.blocking().get_task("s-echo").unwrap().status.as_str(), "todo");
     let states = servers(&test_server("refuse"), dir.path());
     let problem = states.states()[0].problem.clone().unwrap();
     assert!(problem.contains("cannot read the database"), "{problem}");
@@ -107,8 +107,8 @@ async fn a_tool_that_a_server_gets_while_the_run_goes_on_is_found() {
         {"id": "first", "call": {"s/change": {}}},
         {"id": "second", "call": {"s/later": {}}, "needs": "first"},
     ]});
-    plans.apply_text(&plan.to_string(), "plan").unwrap();
+    plans.blocking().apply_text(&plan.to_string(), "plan").unwrap();
     plans.run_all_ready(RunOptions::default()).await.unwrap();
-    assert_eq!(plans.get_task("second").unwrap().result.unwrap(), "later");
+    assert_eq!(plans.blocking().get_task("second").unwrap().result.unwrap(), "later");
     assert_eq!(starts(dir.path()), 1);
 }

@@ -43,8 +43,8 @@ fn named() -> TaskSpec {
 fn refused(spec: TaskSpec, calls: Vec<NewCall>) -> String {
     let plans = plans();
     let task = NewTask { id: "a".into(), spec, calls, ..NewTask::default() };
-    let text = plans.create_task(task).expect_err("it is refused").to_string();
-    assert!(plans.get_task("a").is_err(), "it is not there");
+    let text = plans.blocking().create_task(task).expect_err("it is refused").to_string();
+    assert!(plans.blocking().get_task("a").is_err(), "it is not there");
     text
 }
 
@@ -83,7 +83,7 @@ fn a_task_of_a_program_is_checked_as_one_of_a_file() {
 #[test]
 fn the_last_call_that_is_added_is_checked_too() {
     let plans = plans();
-    plans.apply_text("tasks: [{id: a}]", "p").unwrap();
+    plans.blocking().apply_text("tasks: [{id: a}]", "p").unwrap();
     let text = plans
         .manager()
         .add_tool_call("a", call(CallSpec { tool_name: " ".to_owned(), ..log() }))
@@ -94,11 +94,11 @@ fn the_last_call_that_is_added_is_checked_too() {
 #[test]
 fn a_misspelt_field_of_an_update_is_refused_with_what_was_meant() {
     let plans = plans();
-    plans.apply_text("tasks: [{id: a}]", "p").unwrap();
-    let update = |fields: Value| plans.update_task("a", fields.as_object().unwrap().clone());
+    plans.blocking().apply_text("tasks: [{id: a}]", "p").unwrap();
+    let update = |fields: Value| plans.blocking().update_task("a", fields.as_object().unwrap().clone());
     update(json!({"priority": "high", "retry": 3})).unwrap();
     assert_eq!(
-        plans.get_task("a").unwrap().options["retry"]["attempts"],
+        plans.blocking().get_task("a").unwrap().options["retry"]["attempts"],
         3,
         "short forms are read as in a file"
     );
@@ -122,7 +122,7 @@ fn unknown_fields_of_an_older_store_are_accepted_from_an_unchanged_file() {
     let open = || Taskpawl::open(&format!("json:{}", file.display())).unwrap();
     let plan =
         |a: &str, b: &str| format!("tasks: [{{id: a, {a} call: {{log: {{message: x}}}}}}, {{id: b, {b}}}]");
-    open().apply_text(&plan("", ""), "p").unwrap();
+    open().blocking().apply_text(&plan("", ""), "p").unwrap();
     // Version 0.1 accepted such a field.
     let mut store: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let tasks = store["tasks"].as_array_mut().unwrap();
@@ -130,16 +130,20 @@ fn unknown_fields_of_an_older_store_are_accepted_from_an_unchanged_file() {
     std::fs::write(&file, store.to_string()).unwrap();
     let plans = open();
     for _ in 0..2 {
-        plans.apply_text(&plan("ticket: 1,", ""), "p").unwrap();
-        assert_eq!(plans.get_task("a").unwrap().options["ticket"], 1);
+        plans.blocking().apply_text(&plan("ticket: 1,", ""), "p").unwrap();
+        assert_eq!(plans.blocking().get_task("a").unwrap().options["ticket"], 1);
     }
-    assert_eq!(plans.apply_text(&plan("ticket: 1,", "priority: high"), "p").unwrap().changed, ["b".into()]);
+    assert_eq!(
+        plans.blocking().apply_text(&plan("ticket: 1,", "priority: high"), "p").unwrap().changed,
+        ["b".into()]
+    );
     for (a, b) in [("ticket: 2,", ""), ("ticket: 1,", "ticket: 1"), ("ticket: 1, number: 1,", "")] {
-        let refused = plans.apply_text(&plan(a, b), "p").unwrap_err().to_string();
+        let refused = plans.blocking().apply_text(&plan(a, b), "p").unwrap_err().to_string();
         assert_eq!(refused.matches("unknown field").count(), 1, "{refused}");
         assert!(refused.starts_with("line 1, column "), "{refused}");
     }
-    let update = |id: &str| plans.update_task(id, Map::from_iter([("ticket".to_owned(), json!(3))]));
+    let update =
+        |id: &str| plans.blocking().update_task(id, Map::from_iter([("ticket".to_owned(), json!(3))]));
     assert_eq!(update("a").unwrap().options["ticket"], 3, "it may change where it is");
     update("b").unwrap_err();
 }

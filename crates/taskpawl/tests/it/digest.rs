@@ -16,7 +16,7 @@ fn actions(digest: &Digest) -> Vec<String> {
 
 #[test]
 fn an_empty_store_has_an_empty_digest() {
-    let digest = memory().open().unwrap().digest(10).unwrap();
+    let digest = memory().open().unwrap().blocking().digest(10).unwrap();
     assert_eq!((digest.total, digest.finished(), actions(&digest)), (0, 0, vec![]));
     assert!(digest.runs.is_empty() && digest.last_run.is_none());
 }
@@ -32,7 +32,7 @@ fn eventful() -> Taskpawl {
         {id: asks, approval: {ask: 'Publish?'}, call: {count: {}}},
         {id: colour, approval: {ask: 'Which?', options: [red, blue]}, call: {count: {}}},
         {id: look, name: Look at it}, {id: taken}, {id: theirs, assignee: another actor}, {id: stuck}]";
-    plans.apply_text(text, "plan").unwrap();
+    plans.blocking().apply_text(text, "plan").unwrap();
     let manager = plans.manager();
     manager.claim("taken", std::time::Duration::from_mins(1)).unwrap();
     manager.note("taken", "half done").unwrap();
@@ -43,7 +43,7 @@ fn eventful() -> Taskpawl {
 
 #[test]
 fn it_lists_claims_waits_failures_and_next_actions() {
-    let digest = eventful().digest(10).unwrap();
+    let digest = eventful().blocking().digest(10).unwrap();
     let ids = |value: &Value| -> Vec<String> {
         let items = value["items"].as_array().unwrap();
         items.iter().map(|item| item["task"].as_str().unwrap().to_owned()).collect()
@@ -88,16 +88,16 @@ fn a_task_with_a_missing_tool_is_no_work_for_runs() {
         .map(|n| json!({"id": format!("u{n}"), "call": {"nonsense": {}}, "priority": "high"}))
         .collect();
     let plans = memory().tool(Count::new()).open().unwrap();
-    plans.apply_text(&json!({ "tasks": unknown }).to_string(), "unknown").unwrap();
-    let digest = plans.digest(5).unwrap();
+    plans.blocking().apply_text(&json!({ "tasks": unknown }).to_string(), "unknown").unwrap();
+    let digest = plans.blocking().digest(5).unwrap();
     assert!(digest.ready_to_run.is_empty(), "{digest:?}");
     assert_eq!(digest.unrunnable.items[0].missing_tool.as_deref(), Some("nonsense"));
     assert_eq!((digest.unrunnable.items.len(), digest.unrunnable.truncated), (5, true));
     let explain = |n: usize| format!("taskpawl explain u{n}");
     assert_eq!(actions(&digest), [explain(0), explain(1), explain(2)]);
     // A later task that can run is found behind it.
-    plans.apply_text("tasks: [{id: known, call: {count: {}}}]", "known").unwrap();
-    let digest = plans.digest(5).unwrap();
+    plans.blocking().apply_text("tasks: [{id: known, call: {count: {}}}]", "known").unwrap();
+    let digest = plans.blocking().digest(5).unwrap();
     assert_eq!(digest.ready_to_run.items[0].task.as_str(), "known");
     assert_eq!(actions(&digest)[0], "taskpawl run-all-ready");
 }
@@ -106,7 +106,7 @@ fn a_task_with_a_missing_tool_is_no_work_for_runs() {
 fn lists_are_truncated_and_counts_are_complete() {
     let tasks: Vec<Value> = (0..300).map(|number| json!({"id": format!("t{number}")})).collect();
     let plans = with_plan(&json!({ "tasks": tasks }).to_string());
-    let digest = plans.digest(5).unwrap();
+    let digest = plans.blocking().digest(5).unwrap();
     assert_eq!((digest.ready.items.len(), digest.ready.truncated), (5, true));
     assert_eq!((digest.count(Status::Todo), digest.ready_to_run.truncated), (300, false));
     let next: Vec<Action> = digest.next_actions.iter().map(|next| next.action).collect();
@@ -142,7 +142,7 @@ fn fill(path: &Path, number: usize) {
     let tasks: Vec<Value> = (0..number).map(task).chain([lost]).collect();
     let fails: Vec<String> = (2..number).step_by(10).map(|n| format!("t{n}")).collect();
     read_by(path, |plans| {
-        plans.apply_text(&json!({ "tasks": tasks }).to_string(), "plan").unwrap();
+        plans.blocking().apply_text(&json!({ "tasks": tasks }).to_string(), "plan").unwrap();
         plans.manager().fail(&fails, Ending::default()).unwrap();
     });
 }
@@ -152,7 +152,7 @@ fn fill(path: &Path, number: usize) {
 fn reads_of_a_digest_do_not_grow_with_the_plan() {
     let digest_of = |path: &Path| {
         read_by(path, |plans| {
-            let digest = plans.digest(10).unwrap();
+            let digest = plans.blocking().digest(10).unwrap();
             assert_eq!((digest.next_actions.len(), digest.ready_to_run.items.len()), (5, 10));
             let unrunnable: Vec<_> = digest.unrunnable.items.iter().map(|task| task.task.as_str()).collect();
             assert_eq!((unrunnable, digest.unrunnable.truncated), (vec!["lost"], false));

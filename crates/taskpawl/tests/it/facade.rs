@@ -32,19 +32,20 @@ fn map(value: Value) -> Map {
 }
 
 fn ids(plans: &Taskpawl, filter: &Query) -> Vec<String> {
-    plans.list_tasks(filter).unwrap().into_iter().map(|task| task.id.to_string()).collect()
+    plans.blocking().list_tasks(filter).unwrap().into_iter().map(|task| task.id.to_string()).collect()
 }
 
 #[test]
 fn tasks_are_made_read_listed_changed_and_deleted() {
     let plans = memory().open().unwrap();
-    let made = plans.create_task(new_task("write")).unwrap();
+    let made = plans.blocking().create_task(new_task("write")).unwrap();
     assert_eq!((made.id.as_str(), made.status, made.version), ("write", Status::Todo, 1));
-    let unnamed = plans.create_task(NewTask { id: TaskId::default(), ..new_task("x") }).unwrap();
+    let unnamed = plans.blocking().create_task(NewTask { id: TaskId::default(), ..new_task("x") }).unwrap();
     assert_eq!(unnamed.id.as_str(), "the-task-x", "a task without an id gets one from its name");
-    assert_eq!(plans.get_task("wri").unwrap(), made, "a unique prefix is enough");
+    assert_eq!(plans.blocking().get_task("wri").unwrap(), made, "a unique prefix is enough");
 
     let changed = plans
+        .blocking()
         .update_task("write", map(json!({"name": "Write it", "priority": "high", "labels": ["text"]})))
         .unwrap();
     assert_eq!((changed.name.as_str(), changed.priority, changed.version), ("Write it", Priority::High, 2));
@@ -52,19 +53,19 @@ fn tasks_are_made_read_listed_changed_and_deleted() {
     assert_eq!(ids(&plans, &Query { text: Some("IT".to_owned()), ..Query::default() }), ["write"]);
     assert_eq!(ids(&plans, &Query::default()), ["write", unnamed.id.as_str()]);
 
-    assert_eq!(plans.delete_task("write").unwrap().as_str(), "write");
-    let gone = plans.get_task("write").unwrap_err();
+    assert_eq!(plans.blocking().delete_task("write").unwrap().as_str(), "write");
+    let gone = plans.blocking().get_task("write").unwrap_err();
     assert_eq!(gone.to_string(), "no task `write`");
-    let again = plans.create_task(new_task("write")).unwrap_err();
+    let again = plans.blocking().create_task(new_task("write")).unwrap_err();
     assert_eq!(again.to_string(), "id `write` is taken by a deleted task: ids are not reused");
 }
 
 #[test]
 fn metadata_is_merged() {
     let plans = memory().open().unwrap();
-    plans.create_task(new_task("a")).unwrap();
-    plans.update_task_metadata("a", map(json!({"team": "core", "cost": 3}))).unwrap();
-    let task = plans.update_task_metadata("a", map(json!({"cost": null, "ticket": 12}))).unwrap();
+    plans.blocking().create_task(new_task("a")).unwrap();
+    plans.blocking().update_task_metadata("a", map(json!({"team": "core", "cost": 3}))).unwrap();
+    let task = plans.blocking().update_task_metadata("a", map(json!({"cost": null, "ticket": 12}))).unwrap();
     assert_eq!(Value::Object(task.metadata.extra), json!({"team": "core", "ticket": 12}));
 }
 
@@ -72,30 +73,33 @@ fn metadata_is_merged() {
 fn dependencies_come_and_go_and_never_close_a_cycle() {
     let plans = memory().open().unwrap();
     for id in ["a", "b"] {
-        plans.create_task(new_task(id)).unwrap();
+        plans.blocking().create_task(new_task(id)).unwrap();
     }
-    assert_eq!(plans.add_dependency("b", "a").unwrap().dependencies, [TaskId::from("a".to_owned())]);
-    let cycle = plans.add_dependency("a", "b").unwrap_err();
+    assert_eq!(
+        plans.blocking().add_dependency("b", "a").unwrap().dependencies,
+        [TaskId::from("a".to_owned())]
+    );
+    let cycle = plans.blocking().add_dependency("a", "b").unwrap_err();
     insta::assert_snapshot!(cycle, @"this would close a cycle: `a` → `b` → `a`");
-    assert_eq!(plans.remove_dependency("b", "a").unwrap().dependencies, []);
-    plans.add_dependency("a", "b").unwrap();
+    assert_eq!(plans.blocking().remove_dependency("b", "a").unwrap().dependencies, []);
+    plans.blocking().add_dependency("a", "b").unwrap();
 }
 
 #[test]
 fn subtasks_hold_their_parent_open() {
     let plans = memory().open().unwrap();
-    plans.create_task(new_task("whole")).unwrap();
-    let part = plans.add_subtask("whole", new_task("part")).unwrap();
+    plans.blocking().create_task(new_task("whole")).unwrap();
+    let part = plans.blocking().add_subtask("whole", new_task("part")).unwrap();
     assert_eq!(part.parent.as_ref().map(TaskId::as_str), Some("whole"));
-    assert_eq!(plans.get_task("whole").unwrap().subtasks, [part.id]);
-    plans.update_task_status("part", Status::Done, StatusChange::default()).unwrap();
-    assert_eq!(plans.get_task("whole").unwrap().status, Status::Done);
+    assert_eq!(plans.blocking().get_task("whole").unwrap().subtasks, [part.id]);
+    plans.blocking().update_task_status("part", Status::Done, StatusChange::default()).unwrap();
+    assert_eq!(plans.blocking().get_task("whole").unwrap().status, Status::Done);
 }
 
 #[test]
 fn update_task_status_reaches_every_status() {
     let plans = memory().open().unwrap();
-    plans.create_task(new_task("a")).unwrap();
+    plans.blocking().create_task(new_task("a")).unwrap();
     let mut steps = Vec::new();
     for to in [
         Status::InProgress,
@@ -112,7 +116,7 @@ fn update_task_status_reaches_every_status() {
         Status::Todo,
     ] {
         let change = StatusChange { reason: Some(format!("to {to}")), result: None };
-        let task = plans.update_task_status("a", to, change).unwrap();
+        let task = plans.blocking().update_task_status("a", to, change).unwrap();
         assert_eq!(task.status, to);
         let reason = task.blocked_reason.map(|reason| serde_json::to_string(&reason).unwrap());
         steps.push(format!("{to}: {}", reason.or(task.error).unwrap_or_default()));
@@ -132,8 +136,9 @@ fn update_task_status_reaches_every_status() {
     todo:
     "#);
 
-    plans.update_task_status("a", Status::Done, StatusChange::default()).unwrap();
-    let refused = plans.update_task_status("a", Status::Failed, StatusChange::default()).unwrap_err();
+    plans.blocking().update_task_status("a", Status::Done, StatusChange::default()).unwrap();
+    let refused =
+        plans.blocking().update_task_status("a", Status::Failed, StatusChange::default()).unwrap_err();
     insta::assert_snapshot!(format!("{refused}\n{}", refused.hint().unwrap_or_default()), @r#"
     task `a` is `done` and cannot become `failed` by `fail`
     from `done`, the allowed commands are: retry, reopen
@@ -143,9 +148,9 @@ fn update_task_status_reaches_every_status() {
 #[test]
 fn a_result_that_is_reported_stays_with_the_task() {
     let plans = memory().open().unwrap();
-    plans.create_task(new_task("a")).unwrap();
+    plans.blocking().create_task(new_task("a")).unwrap();
     let change = StatusChange { reason: Some("looks good".to_owned()), result: Some(json!({"score": 3})) };
-    let task = plans.update_task_status("a", Status::Done, change).unwrap();
+    let task = plans.blocking().update_task_status("a", Status::Done, change).unwrap();
     assert_eq!(task.result, Some(json!({"score": 3})));
     assert_eq!(task.notes[0].text, "looks good");
 }
@@ -154,19 +159,20 @@ fn a_result_that_is_reported_stays_with_the_task() {
 fn plans_are_applied_as_text_and_as_data() {
     let plans = memory().open().unwrap();
     let text = "{name: two, tasks: [{id: a, run: echo a}, {id: b, needs: a}]}";
-    let report = plans.apply_text(text, "unused").unwrap();
+    let report = plans.blocking().apply_text(text, "unused").unwrap();
     assert_eq!((report.plan.as_str(), report.created.len()), ("two", 2));
-    assert_eq!(plans.apply_text(text, "unused").unwrap().unchanged, 2);
+    assert_eq!(plans.blocking().apply_text(text, "unused").unwrap().unchanged, 2);
 
     let plan = taskpawl::model::plan::parse_plan("tasks: [{id: c}]").unwrap();
-    let report = plans.apply(plan, "one", ApplyOptions::default()).unwrap();
+    let report = plans.blocking().apply(plan, "one", ApplyOptions::default()).unwrap();
     assert_eq!((report.plan.as_str(), report.created.len()), ("one", 1));
     assert_eq!(
-        Taskpawl::expand_text(text).unwrap()["tasks"][0]["metadata"]["toolCalls"][0]["toolName"],
+        taskpawl::Blocking::expand_text(text).unwrap()["tasks"][0]["metadata"]["toolCalls"][0]["toolName"],
         "shell"
     );
 
-    let wrong = plans.apply_text("tasks: [{id: a, needs: b}, {id: b, needs: a}]", "wrong").unwrap_err();
+    let wrong =
+        plans.blocking().apply_text("tasks: [{id: a, needs: b}, {id: b, needs: a}]", "wrong").unwrap_err();
     assert!(matches!(wrong, Error::Invalid(_)), "{wrong}");
 }
 
@@ -174,7 +180,7 @@ fn plans_are_applied_as_text_and_as_data() {
 fn one_task_runs_alone_or_is_blocked_with_the_reason() {
     let plans =
         with_plan("tasks: [{id: a, run: 'true'}, {id: b, needs: a, run: 'true'}, {id: c, run: 'true'}]");
-    let status = |id: &str| plans.get_task(id).unwrap().status;
+    let status = |id: &str| plans.blocking().get_task(id).unwrap().status;
     let summary = block_on(plans.execute_task("b", RunOptions::default())).unwrap();
     assert_eq!((summary.exit, status("b")), (4, Status::Blocked));
     insta::assert_snapshot!(summary.blocked[0].reason, @"waits for `a`");
@@ -187,23 +193,23 @@ fn one_task_runs_alone_or_is_blocked_with_the_reason() {
 #[test]
 fn all_ready_tasks_run() {
     let plans = memory().open().unwrap();
-    plans.create_task(with_call("first", "shell", json!({"command": "echo one"}))).unwrap();
+    plans.blocking().create_task(with_call("first", "shell", json!({"command": "echo one"}))).unwrap();
     let second = NewTask {
         dependencies: vec!["first".to_owned()],
         ..with_call("second", "log", json!({"message": "two"}))
     };
-    plans.create_task(second).unwrap();
+    plans.blocking().create_task(second).unwrap();
     let summary = block_on(plans.run_all_ready(RunOptions::default())).unwrap();
     assert_eq!((summary.exit, summary.counts["done"]), (0, 2));
-    assert_eq!(plans.get_task("first").unwrap().result.unwrap()["stdout"], "one\n");
+    assert_eq!(plans.blocking().get_task("first").unwrap().result.unwrap()["stdout"], "one\n");
 }
 
 #[test]
 fn a_task_is_returned_as_its_own_change_left_it() {
     let plans = memory().open().unwrap();
-    plans.create_task(new_task("a")).unwrap();
+    plans.blocking().create_task(new_task("a")).unwrap();
     let change = |number: u32| {
-        let task = plans.update_task_metadata("a", map(json!({"number": number}))).unwrap();
+        let task = plans.blocking().update_task_metadata("a", map(json!({"number": number}))).unwrap();
         assert_eq!(task.metadata.extra["number"], number, "no other thread has changed it");
         task.version
     };
@@ -220,10 +226,10 @@ fn a_task_is_returned_as_its_own_change_left_it() {
 #[test]
 fn events_are_waited_for() {
     let plans = memory().open().unwrap();
-    assert_eq!(plans.wait_events(0, Duration::ZERO).unwrap(), []);
+    assert_eq!(plans.blocking().wait_events(0, Duration::ZERO).unwrap(), []);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| plans.wait_events(0, Duration::from_mins(1)).unwrap());
-        plans.create_task(new_task("a")).unwrap();
+        let waiting = scope.spawn(|| plans.blocking().wait_events(0, Duration::from_mins(1)).unwrap());
+        plans.blocking().create_task(new_task("a")).unwrap();
         let events = waiting.join().unwrap();
         assert!(matches!(&events[0].kind, EventKind::Created(created) if created.name == "The task a"));
     });
@@ -239,7 +245,7 @@ fn reports_are_stored_without_secrets() {
     let secrets = secrets.into_iter().chain([("ASKED", never)]).map(|(name, from)| (name.to_owned(), from));
     let plans = memory().secrets(Arc::new(ConfiguredSecrets::new(secrets.collect(), ""))).open().unwrap();
     for id in ["done", "failed", "skipped", "cancelled", "blocked", "noted"] {
-        plans.create_task(new_task(id)).unwrap();
+        plans.blocking().create_task(new_task(id)).unwrap();
     }
     let token = format!("ghp_{}", "aB3dE6gH9".repeat(4));
     let said = format!("it is correct-horse, and {token}");
@@ -254,11 +260,11 @@ fn reports_are_stored_without_secrets() {
     let request = manager.clone().with_request("r", "d");
     request.note("noted", said).unwrap();
 
-    let done = plans.get_task("done").unwrap();
+    let done = plans.blocking().get_task("done").unwrap();
     let clean = "it is [redacted:PASSWORD], and [redacted:github-token]";
     assert_eq!(done.result, Some(json!({"a": [clean]})));
     let kept = ["done", "failed", "skipped", "cancelled", "blocked", "noted"].map(|id| {
-        let task = serde_json::to_string(&plans.get_task(id).unwrap()).unwrap();
+        let task = serde_json::to_string(&plans.blocking().get_task(id).unwrap()).unwrap();
         assert!(task.contains("[redacted:PASSWORD]"), "{task}");
         task
     });

@@ -24,6 +24,7 @@ impl Observer for Panics {
 async fn a_run_goes_on_without_an_observer_that_panics() {
     let plans = Taskpawl::builder(":memory:").open().unwrap();
     plans
+        .blocking()
         .apply_text(
             "tasks: [{id: a, call: {log: {message: x}}}, {id: b, needs: a, call: {log: {message: y}}}]",
             "p",
@@ -33,7 +34,7 @@ async fn a_run_goes_on_without_an_observer_that_panics() {
     let options = RunOptions { observer: Some(observer.clone()), ..RunOptions::default() };
     let summary = plans.run_all_ready(options).await.unwrap();
     assert_eq!((summary.exit, summary.observer_error.as_deref()), (0, Some("the observer")));
-    assert_eq!(plans.get_task("b").unwrap().status, Status::Done);
+    assert_eq!(plans.blocking().get_task("b").unwrap().status, Status::Done);
     let heard = observer.0.lock().unwrap();
     assert!(
         matches!(heard.last(), Some(RunEvent::CallEnded { task, .. }) if task.as_str() == "a"),
@@ -63,7 +64,10 @@ async fn pauses_take_no_real_time_where_time_is_paused() {
     let tool = Flaky(ToolSpec::new("flaky", "x", json!({"type": "object"})), AtomicU32::new(0));
     let builder = Taskpawl::builder(":memory:").supervision(Supervision::Off).sandbox(SandboxSettings::off());
     let plans = builder.tool(Arc::new(tool)).open().unwrap();
-    plans.apply_text("tasks: [{id: s, retry: {attempts: 3, delay: 1h}, call: {flaky: {}}}]", "p").unwrap();
+    plans
+        .blocking()
+        .apply_text("tasks: [{id: s, retry: {attempts: 3, delay: 1h}, call: {flaky: {}}}]", "p")
+        .unwrap();
     let (began, paused) = (Instant::now(), tokio::time::Instant::now());
     let summary = plans.run_all_ready(RunOptions::default()).await.unwrap();
     assert_eq!(summary.exit, 0);

@@ -33,10 +33,10 @@ async fn starts(store: &str) -> Vec<Start> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let tool = Witness(ToolSpec::new("pay", "Pays", json!({"type": "object"})), Arc::clone(&seen));
     let plans = Taskpawl::builder(store).tool(Arc::new(tool)).open().unwrap();
-    match plans.get_task("pay").map(|task| task.status) {
+    match plans.blocking().get_task("pay").map(|task| task.status) {
         Ok(Status::Failed) => plans.manager().retry(&["pay".to_owned()], false).map(drop).unwrap(),
         Ok(_) => {}
-        Err(_) => drop(plans.apply_text("tasks: [{id: pay, call: {pay: {}}}]", "p").unwrap()),
+        Err(_) => drop(plans.blocking().apply_text("tasks: [{id: pay, call: {pay: {}}}]", "p").unwrap()),
     }
     plans.run_all_ready(RunOptions::default()).await.unwrap();
     let starts = seen.lock().unwrap().clone();
@@ -157,7 +157,7 @@ async fn the_id_of_a_project_takes_precedence_over_that_of_its_store() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let tool = Witness(ToolSpec::new("pay", "Pays", json!({"type": "object"})), Arc::clone(&seen));
     let plans = Taskpawl::builder(":memory:").project_id("shop").tool(Arc::new(tool)).open().unwrap();
-    plans.apply_text("tasks: [{id: pay, call: {pay: {}}}]", "p").unwrap();
+    plans.blocking().apply_text("tasks: [{id: pay, call: {pay: {}}}]", "p").unwrap();
     plans.run_all_ready(RunOptions::default()).await.unwrap();
     assert_eq!(seen.lock().unwrap()[0].0, "shop/pay/c1/0");
 }
@@ -180,12 +180,12 @@ async fn tools_and_observers_see_the_number_of_the_start() {
     let tool = Witness(ToolSpec::new("pay", "Pays", json!({"type": "object"})), Arc::clone(&seen));
     let plans = Taskpawl::builder(":memory:").tool(Arc::new(tool)).open().unwrap();
     let plan = "tasks: [{id: pay, retry: {attempts: 3, delay: 1ms}, call: {pay: {}}}]";
-    plans.apply_text(plan, "p").unwrap();
+    plans.blocking().apply_text(plan, "p").unwrap();
     let options = || RunOptions { observer: Some(observer.clone()), ..RunOptions::default() };
     plans.run_all_ready(options()).await.unwrap();
     plans.manager().retry(&["pay".to_owned()], false).unwrap();
     plans.run_all_ready(options()).await.unwrap();
-    assert_eq!(plans.get_task("pay").unwrap().status, Status::Failed);
+    assert_eq!(plans.blocking().get_task("pay").unwrap().status, Status::Failed);
     let expected = [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2)];
     let told: Vec<(u32, u32)> =
         seen.lock().unwrap().iter().map(|(_, attempt, claim)| (*attempt, *claim)).collect();

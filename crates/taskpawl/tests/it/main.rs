@@ -6,6 +6,7 @@ mod authors;
 mod check;
 mod digest;
 mod facade;
+mod handles;
 mod hosts;
 mod keys;
 mod prune;

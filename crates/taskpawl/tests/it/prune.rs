@@ -90,7 +90,10 @@ impl Scene {
     /// Runs tasks with these ids, and moves the clock a day ahead.
     fn run(&self, ids: &[&str], args: &str) -> RunSummary {
         for id in ids {
-            self.plans.apply_text(&format!("tasks: [{{id: {id}, call: {{print: {args}}}}}]"), id).unwrap();
+            self.plans
+                .blocking()
+                .apply_text(&format!("tasks: [{{id: {id}, call: {{print: {args}}}}}]"), id)
+                .unwrap();
         }
         self.run_ready()
     }
@@ -230,6 +233,7 @@ fn an_active_run_keeps_everything() {
     scene.run(&["old"], "{}");
     scene
         .plans
+        .blocking()
         .apply_text(
             "tasks: [{id: done, call: {print: {}}}, {id: a, needs: done, call: {print: {waits: true}}}]",
             "p",
@@ -286,7 +290,7 @@ fn large_results_stay_while_they_are_referenced() {
     scene.pass(DAY);
     assert!(scene.prune_older(30 * DAY).is_empty());
     scene.plans.manager().undo(None).unwrap();
-    assert_eq!(scene.plans.get_task("a").unwrap().result.unwrap()["truncated"], true);
+    assert_eq!(scene.plans.blocking().get_task("a").unwrap().result.unwrap()["truncated"], true);
     scene.plans.manager().reopen(&["a".to_owned()], false).unwrap();
     scene.plans.manager().cancel(&["a".to_owned()], None).unwrap();
     scene.pass(40 * DAY);

@@ -64,7 +64,7 @@ fn two_engines_run_side_by_side_on_one_thread() {
     let left = memory().actor("left").tool(Gate::new(&first, &second)).open().unwrap();
     let right = memory().actor("right").tool(Gate::new(&second, &first)).open().unwrap();
     for plans in [&left, &right] {
-        plans.apply_text("tasks: [{id: a, call: {gate: {}}}]", "plan").unwrap();
+        plans.blocking().apply_text("tasks: [{id: a, call: {gate: {}}}]", "plan").unwrap();
     }
     let run = |plans: &Taskpawl, scope: &str| {
         let (plans, scope) = (plans.clone(), Some(scope.to_owned()));
@@ -72,8 +72,8 @@ fn two_engines_run_side_by_side_on_one_thread() {
     };
     let (one, two) = block_on(async { tokio::join!(run(&left, "l"), run(&right, "r")) });
     assert_eq!((one.exit, two.exit), (0, 0));
-    assert_eq!(left.get_task("a").unwrap().result, Some(json!({"scope": "l", "actor": "left"})));
-    assert_eq!(right.get_task("a").unwrap().result, Some(json!({"scope": "r", "actor": "right"})));
+    assert_eq!(left.blocking().get_task("a").unwrap().result, Some(json!({"scope": "l", "actor": "left"})));
+    assert_eq!(right.blocking().get_task("a").unwrap().result, Some(json!({"scope": "r", "actor": "right"})));
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn calls_have_the_scope_that_their_run_started_in() {
     let open = Arc::new(Notify::new());
     let plans = memory().tool(Gate::new(&open, &open)).open().unwrap();
     let scope_of = |id: &str, scope: Option<&str>| {
-        plans.apply_text(&format!("tasks: [{{id: {id}, call: {{gate: {{}}}}}}]"), id).unwrap();
+        plans.blocking().apply_text(&format!("tasks: [{{id: {id}, call: {{gate: {{}}}}}}]"), id).unwrap();
         let run = plans.run_all_ready(RunOptions::default());
         match scope {
             Some(scope) => block_on(in_scope(scope, run)).unwrap(),
             None => block_on(run).unwrap(),
         };
-        plans.get_task(id).unwrap().result.unwrap()["scope"].clone()
+        plans.blocking().get_task(id).unwrap().result.unwrap()["scope"].clone()
     };
     assert_eq!([scope_of("a", Some("talk")), scope_of("b", None)], [json!("talk"), Value::Null]);
 }
@@ -102,7 +102,7 @@ fn a_run_that_is_dropped_ends_its_programs_and_the_next_one_recovers() {
           - {id: program, run: 'echo $$ > pid; sleep 600; true', timeout: 1h}
           - {id: safe, call: {sleep: {duration: 600s}}}
           - {id: gate, call: {gate: {}}}";
-    plans.apply_text(plan, "plan").unwrap();
+    plans.blocking().apply_text(plan, "plan").unwrap();
     let pid = block_on(async {
         let run = plans.run_all_ready(RunOptions { jobs: Some(3), ..RunOptions::default() });
         tokio::select! {
@@ -115,7 +115,7 @@ fn a_run_that_is_dropped_ends_its_programs_and_the_next_one_recovers() {
         std::thread::yield_now();
     }
 
-    let status = |id: &str| plans.get_task(id).unwrap().status;
+    let status = |id: &str| plans.blocking().get_task(id).unwrap().status;
     let held = ["program", "safe", "gate"].map(status);
     assert_eq!(held, [Status::InProgress; 3], "no end was recorded");
     let control = taskpawl::RunControl::default();
@@ -147,16 +147,16 @@ fn is_dead(pid: &str) -> bool {
 #[test]
 fn ids_beside_a_plan_are_those_of_its_file() {
     let plans = memory().open().unwrap();
-    plans.apply_text("tasks: [{id: build}]", "a").unwrap();
+    plans.blocking().apply_text("tasks: [{id: build}]", "a").unwrap();
     let text = "tasks: [{id: build}, {id: more, call: {log: {message: x}}}]";
-    assert_eq!(plans.apply_text(text, "b").unwrap().prefix.as_deref(), Some("b"));
+    assert_eq!(plans.blocking().apply_text(text, "b").unwrap().prefix.as_deref(), Some("b"));
     let only = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect();
     let run = |words: &[&str]| {
         block_on(plans.run_all_ready(RunOptions { only: only(words), ..RunOptions::default() }))
     };
     run(&["more"]).unwrap_err();
     run(&["plan:b", "more"]).unwrap();
-    assert_eq!(plans.get_task("b.more").unwrap().status, Status::Done);
+    assert_eq!(plans.blocking().get_task("b.more").unwrap().status, Status::Done);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::support::{Count, block_on, memory};
 fn run(plan: &str) -> (RunSummary, u64) {
     let count = Count::new();
     let plans = memory().without_builtin_tools().tool(Arc::clone(&count) as Arc<_>).open().unwrap();
-    plans.apply_text(plan, "plan").unwrap();
+    plans.blocking().apply_text(plan, "plan").unwrap();
     let summary = block_on(plans.run_all_ready(RunOptions::default())).unwrap();
     (summary, count.calls())
 }

@@ -47,7 +47,7 @@ pub(crate) fn memory() -> Builder {
 /// Returns a store in memory with the plan `text` applied.
 pub(crate) fn with_plan(text: &str) -> Taskpawl {
     let plans = memory().open().unwrap();
-    plans.apply_text(text, "plan").unwrap();
+    plans.blocking().apply_text(text, "plan").unwrap();
     plans
 }
 

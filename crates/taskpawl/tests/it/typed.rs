@@ -85,33 +85,34 @@ async fn functions_run_as_calls_of_a_plan() {
         .open()
         .unwrap();
     let task = |id: &str, call| NewTask::named("a call").id(id).call(call);
-    plans.create_task(task("few", count_words::with("a b c", None).unwrap())).unwrap();
-    plans.create_task(task("many", count_words::with("a b c", Some(2)).unwrap())).unwrap();
-    plans.create_task(task("first", counted::with().unwrap())).unwrap();
-    plans.create_task(task("refused", refuse::with("luck").unwrap())).unwrap();
-    plans.create_task(task("sum", add::with(255, 1).unwrap())).unwrap();
+    plans.blocking().create_task(task("few", count_words::with("a b c", None).unwrap())).unwrap();
+    plans.blocking().create_task(task("many", count_words::with("a b c", Some(2)).unwrap())).unwrap();
+    plans.blocking().create_task(task("first", counted::with().unwrap())).unwrap();
+    plans.blocking().create_task(task("refused", refuse::with("luck").unwrap())).unwrap();
+    plans.blocking().create_task(task("sum", add::with(255, 1).unwrap())).unwrap();
     let summary = plans.run_all_ready(RunOptions::default()).await.unwrap();
     assert_eq!(summary.exit, 1);
-    assert!(plans.get_task("sum").unwrap().error.unwrap().contains("the sum is above 255"));
+    assert!(plans.blocking().get_task("sum").unwrap().error.unwrap().contains("the sum is above 255"));
     assert_eq!(add::run(1, 2).await.unwrap(), 3);
 
-    let few = plans.get_task("few").unwrap();
+    let few = plans.blocking().get_task("few").unwrap();
     assert_eq!(few.result_as::<Words>().unwrap().words, 3);
     assert!(few.result_as::<String>().is_err());
-    assert!(plans.get_task("sum").unwrap().result_as::<Option<u8>>().unwrap().is_none());
-    let many = plans.get_task("many").unwrap();
+    assert!(plans.blocking().get_task("sum").unwrap().result_as::<Option<u8>>().unwrap().is_none());
+    let many = plans.blocking().get_task("many").unwrap();
     assert!(many.error.unwrap().contains("3 words, and at most 2 are allowed"));
-    assert_eq!(plans.get_task("first").unwrap().result, Some(json!(1)));
-    let class = |id: &str| plans.get_task(id).unwrap().metadata.tool_calls[0].error_class.clone().unwrap();
+    assert_eq!(plans.blocking().get_task("first").unwrap().result, Some(json!(1)));
+    let class =
+        |id: &str| plans.blocking().get_task(id).unwrap().metadata.tool_calls[0].error_class.clone().unwrap();
     assert_eq!((class("many").as_str(), class("refused").as_str()), ("failed", "outside_root"));
 }
 
 #[tokio::test]
 async fn missing_data_is_an_error_that_names_its_type() {
     let plans = Taskpawl::builder(":memory:").tool(counted).open().unwrap();
-    plans.create_task(NewTask::named("a").id("a").call(counted::with().unwrap())).unwrap();
+    plans.blocking().create_task(NewTask::named("a").id("a").call(counted::with().unwrap())).unwrap();
     plans.run_all_ready(RunOptions::default()).await.unwrap();
-    let error = plans.get_task("a").unwrap().error.unwrap();
+    let error = plans.blocking().get_task("a").unwrap().error.unwrap();
     assert!(error.contains("Calls") && error.contains("Builder::data"), "{error}");
 }
 
@@ -131,7 +132,7 @@ async fn a_closure_is_a_tool_and_its_arguments_are_checked_before_it_runs() {
     let check = plans.check_text(plan, options).unwrap();
     let problems: Vec<_> = check.problems.iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!((check.errors, problems), (1, vec!["tasks[1].call.sum.numbers[0]"]), "{check:?}");
-    plans.apply_text("tasks: [{id: good, call: {sum: {numbers: [1, 2]}}}]", "p").unwrap();
+    plans.blocking().apply_text("tasks: [{id: good, call: {sum: {numbers: [1, 2]}}}]", "p").unwrap();
     plans.run_all_ready(RunOptions::default()).await.unwrap();
-    assert_eq!(plans.get_task("good").unwrap().result, Some(json!(3)));
+    assert_eq!(plans.blocking().get_task("good").unwrap().result, Some(json!(3)));
 }

@@ -91,7 +91,7 @@ impl World {
             Way::LibraryCreate => {
                 let call = typed_call(&call()).expect("the call is one");
                 let task = typed_task(&id, row, vec![call])?;
-                self.library.create_task(task).map(drop).map_err(|error| error.to_string())
+                self.library.blocking().create_task(task).map(drop).map_err(|error| error.to_string())
             }
             Way::Emit => emit(&task),
             Way::Change => {
@@ -106,7 +106,7 @@ impl World {
             Way::LibraryChange => {
                 self.apply(&id, &json!({"id": id, "call": call()})).unwrap();
                 let fields = Map::from_iter([(row.field.to_owned(), row.value.clone())]);
-                self.library.update_task(&id, fields).map(drop).map_err(|error| error.to_string())
+                self.library.blocking().update_task(&id, fields).map(drop).map_err(|error| error.to_string())
             }
             Way::Careless => self.apply_text(&id, &json!({"id": id, "metadata": {"field": row.field}})),
         }
@@ -127,7 +127,7 @@ impl World {
                 let call = typed_call(&call)?;
                 let spec = TaskSpec { name: id.clone(), ..TaskSpec::default() };
                 let task = NewTask { id: id.into(), spec, calls: vec![call], ..NewTask::default() };
-                self.library.create_task(task).map(drop).map_err(|error| error.to_string())
+                self.library.blocking().create_task(task).map(drop).map_err(|error| error.to_string())
             }
             Way::Change => {
                 self.apply(&id, &json!({"id": id})).unwrap();
@@ -164,7 +164,7 @@ impl World {
 
     fn apply_text(&self, name: &str, task: &Value) -> Result<(), String> {
         let text = json!({"name": name, "tasks": [task]}).to_string();
-        self.library.apply_text(&text, name).map(drop).map_err(|error| error.to_string())
+        self.library.blocking().apply_text(&text, name).map(drop).map_err(|error| error.to_string())
     }
 
     fn create(&self, id: &str, row: &Row) -> Result<(), String> {
@@ -245,11 +245,14 @@ fn emit(task: &Value) -> Result<(), String> {
     let spec = ToolSpec::new("give", file.path().to_str().unwrap(), json!({"type": "object"}));
     let builder = Taskpawl::builder(":memory:").supervision(Supervision::Off).sandbox(SandboxSettings::off());
     let plans = builder.tool(Arc::new(Give(spec))).open().unwrap();
-    plans.apply_text("tasks: [{id: other}, {id: by, call: {toolName: give, emit: true}}]", "p").unwrap();
+    plans
+        .blocking()
+        .apply_text("tasks: [{id: other}, {id: by, call: {toolName: give, emit: true}}]", "p")
+        .unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let options = RunOptions { only: vec!["by".parse().unwrap()], ..RunOptions::default() };
     runtime.block_on(plans.run_all_ready(options)).unwrap();
-    let by = plans.get_task("by").unwrap();
+    let by = plans.blocking().get_task("by").unwrap();
     match by.metadata.tool_calls[0].error.clone() {
         None => Ok(()),
         Some(error) => Err(error),

@@ -272,7 +272,8 @@ fn errors_about_a_large_plan_stay_short() {
         let answer = client.call("plan_write", &json!({"plan": plan}));
         assert_eq!(answer["isError"], true, "{kind}");
         // The library checks arguments only when a call starts, because tools may be registered until then.
-        let refused = (kind != ARGUMENTS).then(|| library.apply_text(&plan.to_string(), &name).unwrap_err());
+        let refused =
+            (kind != ARGUMENTS).then(|| library.blocking().apply_text(&plan.to_string(), &name).unwrap_err());
         for (way, text) in [
             ("the command line", run.stderr),
             ("a message in JSON", error["message"].as_str().unwrap_or_default().to_owned()),

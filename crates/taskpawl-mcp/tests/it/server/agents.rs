@@ -58,6 +58,6 @@ async fn ten_agents_share_a_plan_and_no_task_is_lost_or_done_twice() {
     let plans = scene.plans();
     assert_eq!(plans.manager().counts().unwrap()[&Status::Done], TASKS as u64);
     for id in &done {
-        assert_eq!(plans.get_task(id).unwrap().attempt, 1, "{id} was claimed more than once");
+        assert_eq!(plans.blocking().get_task(id).unwrap().attempt, 1, "{id} was claimed more than once");
     }
 }

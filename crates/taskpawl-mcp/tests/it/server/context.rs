@@ -142,7 +142,7 @@ async fn the_digest_says_who_holds_what_until_when() {
             .await;
     }
     let shown = client.call("plan_show", json!({"agent": "ann"})).await;
-    let until = scene.plans().get_task("b").unwrap().claim.unwrap().lease_until.unwrap();
+    let until = scene.plans().blocking().get_task("b").unwrap().claim.unwrap().lease_until.unwrap();
     let until = taskpawl::model::value::format_time(until);
     let other = json!({"id": "b", "name": "b", "attempt": 1, "until": until, "note": "begun", "by": "bob"});
     assert_eq!(shown["heldByOthers"], json!([other]));

@@ -18,7 +18,7 @@ fn fill(scene: &Scene) {
     let plans = scene.plans();
     for n in 0..7 {
         let plan = json!({"description": long("goal", 4_000), "tasks": [{"id": format!("p{n}")}]});
-        plans.apply_text(&plan.to_string(), &format!("plan-{n}")).unwrap();
+        plans.blocking().apply_text(&plan.to_string(), &format!("plan-{n}")).unwrap();
     }
     let task = |n: usize| {
         let id = format!("t{n:03}");
@@ -32,7 +32,7 @@ fn fill(scene: &Scene) {
     let mut tasks: Vec<Value> = (0..TASKS).map(task).collect();
     let needs: Vec<String> = (0..TASKS).filter(|n| n % 5 == 2).map(|n| format!("t{n:03}")).collect();
     tasks.push(json!({"id": "gather", "needs": needs, "description": long("text", 3_000)}));
-    plans.apply_text(&json!({"tasks": tasks}).to_string(), "big").unwrap();
+    plans.blocking().apply_text(&json!({"tasks": tasks}).to_string(), "big").unwrap();
     let manager = plans.manager();
     let ending = || Ending {
         result: Some(json!({"text": long("found", 20_000)})),

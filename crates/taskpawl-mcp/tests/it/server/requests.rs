@@ -11,7 +11,7 @@ async fn twice(scene: &Scene, tool: &str, arguments: &Value) -> (Value, Value) {
 }
 
 fn tasks(scene: &Scene) -> usize {
-    scene.plans().list_tasks(&taskpawl::model::view::Query::default()).unwrap().len()
+    scene.plans().blocking().list_tasks(&taskpawl::model::view::Query::default()).unwrap().len()
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_request_that_is_repeated_is_done_once() {
     let id = first["claimed"]["id"].clone();
     let note = json!({"id": id, "note": "hello", "agent": "bob", "request_id": "r3"});
     twice(&scene, "task_update", &note).await;
-    let notes = scene.plans().get_task(id.as_str().unwrap()).unwrap().notes;
+    let notes = scene.plans().blocking().get_task(id.as_str().unwrap()).unwrap().notes;
     assert_eq!(notes.len(), 1);
     let both = json!({"id": id, "fields": {"priority": "high"}, "action": "done", "agent": "bob", "request_id": "r4"});
     let (_, second) = twice(&scene, "task_update", &both).await;
