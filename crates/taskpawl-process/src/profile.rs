@@ -32,6 +32,9 @@ pub struct Profile {
     /// Directories and files that may be read and executed, with everything in them. A few devices, and
     /// `/proc` for the processes of the sandbox, are added.
     pub read: Vec<PathBuf>,
+    /// Directories of `read` in which only the other paths of the profile exist. This needs mounts. Without them, all of
+    /// such a directory can be read except `hidden`, which is reported as a gap.
+    pub emptied: Vec<PathBuf>,
     /// Excluded paths: neither they nor anything in them can be read or written, even inside the paths above.
     pub hidden: Vec<PathBuf>,
     /// The paths of `hidden` that only administrators can create or replace. If mounts cover the excluded

@@ -8,6 +8,7 @@ mod dotenv;
 mod excluded_paths;
 mod hard_links;
 mod hint;
+mod home;
 mod late;
 mod links;
 mod made;

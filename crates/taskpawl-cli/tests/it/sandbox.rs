@@ -66,7 +66,7 @@ fn programs_write_to_the_project_and_a_directory_of_their_own() {
         format!("echo x > inside && echo y > $TMPDIR/y && echo $TMPDIR && echo z > {}/z", outside.display());
     let denied = call(&cli, &command, &[]);
     assert!(cli.path("work/inside").exists() && !outside.join("z").exists());
-    assert!(error(&denied).contains("`--allow-write [HOME]/outside` makes this path writable"), "{denied}");
+    assert!(error(&denied).contains("`--allow-write [HOME]/outside` makes"), "{denied}");
     assert_eq!(denied["result"]["sandbox"]["level"], "standard");
     let temporary = text(&denied, "stdout").trim();
     assert!(temporary.contains("/taskpawl-") && !fs::exists(temporary).unwrap(), "{temporary}");
@@ -134,13 +134,44 @@ fn the_suggested_command_grants_what_the_failed_call_needed() {
 }
 
 #[test]
+fn of_the_home_programs_see_tools_and_settings_alone() {
+    let cli = Cli::new().with_programs();
+    for name in [".local/share/app", ".cache/pip", ".config/git", "src/other"] {
+        fs::create_dir_all(cli.path(name)).unwrap();
+    }
+    for name in ["notes", ".local/share/app/history", ".config/git/ignore", ".editorconfig", "src/other/f"] {
+        fs::write(cli.path(name), "plain").unwrap();
+    }
+    let listed = call(&cli, "ls -A ~", &[]);
+    if !has_mounts(&listed) {
+        return;
+    }
+    assert_eq!(text(&listed, "stdout"), ".cache\n.config\n.editorconfig\nwork\n", "{listed}");
+    for name in [".config/git/ignore", ".editorconfig"] {
+        assert_eq!(text(&call(&cli, &format!("cat ~/{name}"), &[]), "stdout"), "plain", "{name}");
+    }
+    for name in ["notes", ".local/share/app/history"] {
+        let denied = call(&cli, &format!("cat ~/{name}"), &[]);
+        assert!(error(&denied).contains("No such file"), "{denied}");
+        let path = cli.path(name);
+        let hint = format!("`--allow-read [HOME]/{name}` shows it");
+        assert!(error(&denied).contains(&hint), "{denied}");
+        let shown = call(&cli, &format!("cat ~/{name}"), &["--allow-read", path.to_str().unwrap()]);
+        assert_eq!(text(&shown, "stdout"), "plain", "{name}");
+    }
+    // A directory that is named shows all of itself, the home, too, except secrets.
+    fs::write(cli.path(".netrc"), "secret").unwrap();
+    let home = cli.path("").to_str().unwrap().to_owned();
+    let all = call(&cli, "cat ~/notes; cat ~/.netrc || true", &["--allow-read", &home]);
+    assert_eq!(text(&all, "stdout"), "plain", "{all}");
+}
+
+#[test]
 fn secrets_are_not_read_unless_they_are_named() {
     let cli = Cli::new().with_programs();
     fs::create_dir(cli.path(".ssh")).unwrap();
     fs::write(cli.path(".ssh/id"), "key").unwrap();
-    fs::write(cli.path("notes"), "plain").unwrap();
     let key = cli.path(".ssh/id");
-    assert_eq!(text(&call(&cli, "cat ~/notes", &[]), "stdout"), "plain");
     let denied = call(&cli, "cat ~/.ssh/id", &[]);
     assert!(error(&denied).contains("is hidden in the sandbox; `--allow-read"), "{denied}");
     let shown = call(&cli, "cat ~/.ssh/id", &["--allow-read", key.to_str().unwrap()]);

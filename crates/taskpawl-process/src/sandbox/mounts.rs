@@ -54,6 +54,10 @@ pub(super) fn make_private() -> io::Result<()> {
 /// Each path that should be covered and could not be is added to `gaps`. The error is for failures that leave the sandbox unsafe.
 pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) -> io::Result<Covered> {
     let shared = shared(places);
+    // An emptied directory in a shared one is created anew there.
+    let (inner, outer): (Vec<_>, Vec<_>) =
+        places.emptied.iter().cloned().partition(|path| is_beneath(path, &shared));
+    let shared = [shared, outer].concat();
     let attached = attached(places, &shared)?;
     if !places.write.iter().any(|path| path == Path::new("/")) {
         // Landlock protects the contents of files; the read-only mount also protects their modes, times and owners.
@@ -61,6 +65,9 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
     }
     for directory in &shared {
         mount_memory(directory, c"mode=755")?;
+    }
+    for directory in &inner {
+        make_directory(directory)?;
     }
     // The paths were opened before the empty file systems were mounted over them, so that they can still be attached here.
     for (path, tree) in &attached {
@@ -130,7 +137,8 @@ fn is_socket(path: &Path) -> bool {
 
 /// Returns the shared directories of this machine that are not open as a whole by the profile.
 fn shared(places: &Places) -> Vec<PathBuf> {
-    let is_open = |path: &Path| is_beneath(path, &places.write) || is_beneath(path, &places.read);
+    let is_open =
+        |path: &Path| places.is_written(path) || places.whole_read().any(|other| path.starts_with(other));
     let real = SHARED.iter().filter_map(|path| Path::new(path).canonicalize().ok());
     real.filter(|path| path != Path::new("/") && !is_open(path)).collect()
 }
@@ -144,10 +152,10 @@ fn attached(places: &Places, shared: &[PathBuf]) -> io::Result<Vec<(PathBuf, Own
         attached.push((path.clone(), copy(path)?));
     }
     let kept = KEPT.iter().map(PathBuf::from).filter(|path| path.exists() && !path.is_symlink());
-    let read = places.read.iter().cloned().chain(kept);
+    let read = places.whole_read().cloned().chain(kept);
     // A path in a subtree that is mounted anyway is visible there, with the access of that subtree.
     let is_inner = |path: &PathBuf| {
-        places.is_written(path) || places.read.iter().any(|other| other != path && path.starts_with(other))
+        places.is_written(path) || places.whole_read().any(|other| other != path && path.starts_with(other))
     };
     let is_missing = |path: &PathBuf| is_beneath(path, shared) && !places.is_hidden(path) && !is_inner(path);
     for path in read.filter(is_missing) {

@@ -11,6 +11,8 @@ use crate::sandbox::refusal::Refusal;
 pub(crate) struct Places {
     pub(crate) write: Vec<PathBuf>,
     pub(crate) read: Vec<PathBuf>,
+    /// Directories of `read` in which only the other paths exist. None of them lies in a writable path.
+    pub(crate) emptied: Vec<PathBuf>,
     /// Includes paths that do not exist.
     pub(crate) hidden: Vec<PathBuf>,
     /// Hidden paths that administrators alone can create or replace. Links in them are not resolved, so that a path behind a link gets the
@@ -43,6 +45,8 @@ impl Places {
         places.administered.clone_from(&profile.administered);
         places.write = places.seen(roots(&profile.write));
         places.read = places.seen(roots(&profile.read));
+        let emptied = roots(&profile.emptied);
+        places.emptied = emptied.into_iter().filter(|path| !places.is_written(path)).collect();
         places.missing = sorted(profile.write.iter().filter(|path| !resolve(path).exists()).cloned());
         let literal = profile.write.iter().chain(&profile.read);
         let pairs = literal.map(|path| (path.clone(), resolve(path)));
@@ -130,6 +134,11 @@ impl Places {
         is_beneath(path, &self.write)
     }
 
+    /// Returns the readable paths whose contents are all there: without the emptied directories, and those around them.
+    pub(crate) fn whole_read(&self) -> impl Iterator<Item = &PathBuf> {
+        self.read.iter().filter(|path| !self.emptied.iter().any(|emptied| emptied.starts_with(path)))
+    }
+
     /// Returns the writable paths that lie in no other writable path.
     pub(crate) fn outermost_written(&self) -> impl Iterator<Item = &PathBuf> {
         let is_inner =
@@ -157,6 +166,7 @@ impl Places {
                 gaps.push(format!("{what}: {}: {problem}", list(&paths)));
             }
         };
+        describe("all of it can be read, except known secrets", &mut self.emptied.iter());
         describe("not hidden", &mut self.hidden.iter().filter(|path| self.is_written(path)));
         describe("not read-only", &mut self.read_only.iter());
         describe("can be replaced, because it is a link", &mut self.held.iter());

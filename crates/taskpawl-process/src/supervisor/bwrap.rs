@@ -81,9 +81,10 @@ fn binds(places: &Places, program: &Path) -> Vec<(&'static str, PathBuf, PathBuf
         let real = paths.iter().filter(|path| !["/proc", "/dev"].iter().any(|own| path.starts_with(own)));
         real.map(|path| (how, path.clone(), path.clone())).collect()
     };
-    binds.extend(bound("--ro-bind", &places.read));
+    let read: Vec<PathBuf> = places.whole_read().cloned().collect();
+    binds.extend(bound("--ro-bind", &read));
     binds.extend(bound("--bind", &places.write));
-    let exists = |path: &Path| places.read.iter().chain(&places.write).any(|root| path.starts_with(root));
+    let exists = |path: &Path| read.iter().chain(&places.write).any(|root| path.starts_with(root));
     if !exists(program) {
         binds.push(("--ro-bind", program.to_owned(), program.to_owned()));
     }

@@ -14,7 +14,7 @@ use crate::sandbox::Refusal;
 use crate::spawn_spec::SpawnSpec;
 
 /// The protocol version; the handshake fails if the two sides differ.
-pub(super) const VERSION: u32 = 7;
+pub(super) const VERSION: u32 = 8;
 
 /// A request of the engine.
 #[derive(Debug, PartialEq, Eq)]
@@ -181,10 +181,27 @@ impl Writer {
     }
 
     fn profile(&mut self, profile: &Profile) -> &mut Self {
-        let Profile { level, network, write, read, hidden, administered, read_only, guarded, limits, gaps } =
-            profile;
+        let Profile {
+            level,
+            network,
+            write,
+            read,
+            emptied,
+            hidden,
+            administered,
+            read_only,
+            guarded,
+            limits,
+            gaps,
+        } = profile;
         self.bool(*level == Level::Strict).bool(*network == Network::Full);
-        self.paths(write).paths(read).paths(hidden).paths(administered).paths(read_only).paths(guarded);
+        self.paths(write)
+            .paths(read)
+            .paths(emptied)
+            .paths(hidden)
+            .paths(administered)
+            .paths(read_only)
+            .paths(guarded);
         self.u64(limits.open_files)
             .u64(limits.file_size)
             .option(limits.processes, Self::u64)
@@ -315,6 +332,7 @@ impl<'a> Reader<'a> {
             network: if self.bool()? { Network::Full } else { Network::None },
             write: self.list(Self::path)?,
             read: self.list(Self::path)?,
+            emptied: self.list(Self::path)?,
             hidden: self.list(Self::path)?,
             administered: self.list(Self::path)?,
             read_only: self.list(Self::path)?,
@@ -388,6 +406,7 @@ mod tests {
             network: Network::Full,
             write: vec!["/w".into(), "/v".into()],
             read: vec!["/r".into()],
+            emptied: vec!["/e".into()],
             hidden: vec!["/h".into()],
             administered: vec!["/a".into()],
             read_only: vec!["/o".into()],

@@ -239,6 +239,7 @@ impl Confinement {
             administered: administered(rules),
             write: unique(write),
             read: unique(read),
+            emptied: self.emptied(&named),
             read_only: unique(read_only),
             guarded: places.directories.iter().chain(&self.leading).cloned().collect(),
             limits: ResourceLimits {
@@ -248,6 +249,13 @@ impl Confinement {
             },
             gaps: gaps.into_iter().chain(self.ignored()).chain(unopened.said(&rules.may_write)).collect(),
         }
+    }
+
+    /// Returns the home directory, unless a path that was named contains it.
+    fn emptied(&self, named: &[PathBuf]) -> Vec<PathBuf> {
+        let home =
+            self.places.home().filter(|home| !named.iter().any(|path| real(home).starts_with(real(path))));
+        home.into_iter().collect()
     }
 
     /// Returns the closed paths for a call, and the paths that the user or the call has named.

@@ -148,6 +148,19 @@ impl Hint {
         self
     }
 
+    /// Drops a grant of a dot file in a home directory: a program can print any path, and these are private.
+    fn without_private_grant(mut self, homes: &[PathBuf]) -> Self {
+        let is_private = |path: &Path| {
+            let names = homes.iter().filter_map(|home| path.strip_prefix(home).ok()?.components().next());
+            names.into_iter().any(|name| name.as_os_str().as_encoded_bytes().starts_with(b"."))
+        };
+        self.grant = self.grant.filter(|grant| match grant {
+            Grant::Read(path) | Grant::Write(path) => !is_private(path),
+            Grant::Network => true,
+        });
+        self
+    }
+
     /// Widens a grant to read a path into one that also lets programs write it.
     fn for_writing(mut self) -> Self {
         self.grant =
@@ -267,7 +280,7 @@ fn of_lines(context: DenialContext<'_>, said: &str) -> Option<Hint> {
     let mut lines = said.lines().rev().take(LINES);
     // The general hints come second: for a path of taskpawl they would suggest a flag, which does not open it.
     let hint = lines.find_map(|line| of_own(context, line).or_else(|| of_line(context, line)));
-    hint.map(|hint| hint.without_grant_around(context.cwd))
+    hint.map(|hint| hint.without_grant_around(context.cwd).without_private_grant(&context.profile.emptied))
 }
 
 /// Returns a hint if the sandbox prevents a program from starting.
@@ -511,6 +524,13 @@ fn unreadable(profile: &Profile, unopened: &Unopened, path: &Path) -> Hint {
         let text = format!("`{shown}` is hidden in the sandbox; `--allow-read {shown}` makes it readable");
         return text.into();
     }
+    if is_within(path, &profile.emptied) {
+        let text = format!(
+            "`{shown}` does not exist in the sandbox: of the home directory programs see only tools and their settings; `--allow-read {}` shows it",
+            there.display()
+        );
+        return Hint::opening(there, Grant::Read, text);
+    }
     let text = format!(
         "`{shown}` is outside the sandbox; `--allow-read {0}` makes it readable, `--allow-write {0}` writable",
         there.display()
@@ -564,7 +584,13 @@ fn there(path: &Path) -> &Path {
 }
 
 fn may_read(profile: &Profile, path: &Path) -> bool {
-    !is_within(path, &profile.hidden) && (is_within(path, &profile.read) || is_within(path, &profile.write))
+    let emptied = profile.emptied.iter().find(|emptied| path.starts_with(emptied));
+    // In an emptied directory only the paths that lie in it exist.
+    let is_in = |places: &[PathBuf]| {
+        let mut places = places.iter().filter(|place| path.starts_with(place));
+        places.any(|place| emptied.is_none_or(|emptied| place != emptied && place.starts_with(emptied)))
+    };
+    !is_within(path, &profile.hidden) && (is_in(&profile.read) || is_in(&profile.write))
 }
 
 /// Returns the parts of a line that may be paths: quoted texts and words with a slash.

@@ -3,7 +3,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::excluded_paths::plain;
-use super::{obeyed_names, repositories};
+use super::{home, obeyed_names, repositories};
 
 /// The location of a project, the paths of taskpawl and the environment variables of the process that starts programs.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +153,7 @@ const SECRETS: [&str; 72] = [
 ];
 
 /// Variables that name the directory of a toolchain or its data.
-pub(super) const TOOLCHAINS: [&str; 31] = [
+pub(super) const TOOLCHAINS: [&str; 30] = [
     "CARGO_HOME",
     "RUSTUP_HOME",
     "GOPATH",
@@ -184,7 +184,6 @@ pub(super) const TOOLCHAINS: [&str; 31] = [
     "ASDF_DIR",
     "ASDF_DATA_DIR",
     "SDKMAN_DIR",
-    "XDG_DATA_HOME",
 ];
 
 /// Variables that name files with trusted certificates.
@@ -206,14 +205,27 @@ impl SandboxPlaces {
         self.directory("HOME")
     }
 
-    /// Returns the paths that all programs may read.
+    /// Returns the paths that all programs may read. Of the home directory they see only the others of these paths.
     pub(super) fn readable(&self) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
-        paths.extend(self.home());
+        let home = self.home();
+        if let Some(home) = &home {
+            paths.push(home.clone());
+            paths.extend(home::shown(home));
+            paths.extend(home::repository_around(&self.root, home));
+            paths.extend(self.kept.iter().filter(|path| path.starts_with(home)).cloned());
+        }
         let path = self.variables.get(OsStr::new("PATH"));
         let programs: Vec<PathBuf> =
             path.into_iter().flat_map(std::env::split_paths).filter(|path| is_place(path)).collect();
-        paths.extend(programs.iter().flat_map(|path| of_installation(path)));
+        let of_installation = programs.iter().flat_map(|path| of_installation(path));
+        // `share` and `etc` beside `~/.local/bin` hold the data of all programs of the user.
+        let of_user = home.map(|home| ["", ".local"].map(|name| home.join(name)));
+        let is_of_user = |path: &PathBuf| {
+            let above = path.parent().map(Path::to_owned);
+            of_user.iter().flatten().any(|of_user| above.as_ref() == Some(of_user))
+        };
+        paths.extend(of_installation.filter(|path| !is_of_user(path)));
         paths.extend(programs);
         paths.extend(TOOLCHAINS.iter().chain(&CERTIFICATES).filter_map(|name| self.directory(name)));
         // A program that starts itself again, as taskpawl does in a call, must be able to read its own executable.

@@ -7,7 +7,7 @@ use super::places::{CERTIFICATES, SandboxPlaces, TOOLCHAINS};
 use super::settings::SandboxSettings;
 
 /// Variables that describe the user, the terminal and the behaviour of toolchains. None of them holds a secret.
-const USUAL: [&str; 42] = [
+const USUAL: [&str; 43] = [
     "PATH",
     "HOME",
     "USER",
@@ -35,6 +35,7 @@ const USUAL: [&str; 42] = [
     "PKG_CONFIG_PATH",
     "XDG_CONFIG_HOME",
     "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
     "XDG_STATE_HOME",
     "RUSTUP_TOOLCHAIN",
     "RUST_BACKTRACE",
