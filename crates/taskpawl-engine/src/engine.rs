@@ -10,8 +10,11 @@ use taskpawl_tools::{
     SandboxSettings, SecretSource, SpawnError, Supervision, ToolFinder, Vault, bubblewrap, probe,
 };
 
+use crate::error::RunError;
 use crate::keys::KeySource;
+use crate::observer::{Observer, RunEvent};
 use crate::output::Output;
+use crate::private_tmp::PrivateTmp;
 use crate::recovery;
 use crate::secrets::Reported;
 use crate::written::ProjectPaths;
@@ -162,7 +165,7 @@ impl Engine {
     /// The sandbox cannot be enforced, so that no program would be started. The error says which part is missing and
     /// how to proceed.
     pub fn probe_sandbox(&self) -> Result<Option<Enforcement>, SpawnError> {
-        match self.confinement(None, None).plain().sandbox {
+        match self.confinement(None, None, None).plain().sandbox {
             Sandbox::On(profile) => probe(&self.supervision, &profile).map(Some),
             Sandbox::Off => Ok(None),
         }
@@ -194,10 +197,36 @@ impl Engine {
     }
 
     /// Returns the sandbox of a run with a directory for temporary files and a record of the files that other programs obey.
-    pub(crate) fn confinement(&self, temporary: Option<&Path>, baseline: Option<PathBuf>) -> Confinement {
+    pub(crate) fn confinement(
+        &self,
+        temporary: Option<&Path>,
+        private: Option<&Path>,
+        baseline: Option<PathBuf>,
+    ) -> Confinement {
         let (settings, places) = &*self.sandbox;
-        let temporary = temporary.map(Path::to_owned);
-        Confinement::new(settings.clone(), SandboxPlaces { temporary, baseline, ..places.clone() })
+        let [temporary, private] = [temporary, private].map(|path| path.map(Path::to_owned));
+        let places = SandboxPlaces { temporary, private, baseline, ..places.clone() };
+        Confinement::new(settings.clone(), places)
+    }
+
+    /// Returns the `/tmp` of the programs of a run. `None` if the sandbox is off.
+    pub(crate) fn private_tmp(
+        &self,
+        observer: Option<&Arc<dyn Observer>>,
+    ) -> Result<Option<PrivateTmp>, RunError> {
+        if self.sandbox.0.mode == SandboxMode::Off {
+            return Ok(None);
+        }
+        let files = &self.project.files;
+        let failed = |source| RunError::Files { action: "create", path: files.join("private"), source };
+        let (private, was_large) = PrivateTmp::open(files, self.manager.source().now()).map_err(failed)?;
+        if let (true, Some(observer)) = (was_large, observer) {
+            let message =
+                "the programs of earlier runs left more than 2 GiB in their /tmp, which was emptied"
+                    .to_owned();
+            observer.event(&RunEvent::Warning { message });
+        }
+        Ok(Some(private))
     }
 
     /// Returns a vault of the available secrets, preloaded with those that need no command.

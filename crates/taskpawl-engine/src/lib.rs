@@ -27,6 +27,7 @@ mod notify;
 mod observer;
 mod options;
 mod output;
+mod private_tmp;
 mod prune;
 mod questions;
 mod recovery;

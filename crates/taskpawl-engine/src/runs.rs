@@ -23,6 +23,7 @@ use crate::liveness::{self, LiveRun};
 use crate::notify::{Notifier, NotifyContext};
 use crate::observer::{GuardedObserver, Observer, RunEvent};
 use crate::options::RunOptions;
+use crate::private_tmp::PrivateTmp;
 use crate::recovery::Recovery;
 use crate::summary::RunSummary;
 use crate::variable_key::VariableKey;
@@ -50,7 +51,9 @@ impl Engine {
         let live =
             LiveRun::start(&engine.project.files, &id, engine.supervision.clone(), temporary.as_deref())?;
         let baseline = liveness::baseline_path(&engine.project.files, &id);
-        let confinement = Arc::new(engine.confinement(live.temporary(), Some(baseline)));
+        let private = engine.private_tmp(options.observer.as_ref())?;
+        let private_path = private.as_ref().map(PrivateTmp::path);
+        let confinement = Arc::new(engine.confinement(live.temporary(), private_path, Some(baseline)));
         engine.check_variables(&options.only, &options.variables)?;
         let keys = engine.start_run(&manager, engine.record(&id, &manager, &options))?;
         if let Some(observer) = &options.observer {
@@ -80,6 +83,11 @@ impl Engine {
         }
         // All programs have to be gone before the record says that the run is finished, and the lock is released last.
         live.programs().close().await;
+        if let Some(private) = private {
+            private.forget(live.temporary());
+            // A failure leaves the files to a later run.
+            let _ = (summary.exit == 0).then(|| private.finished());
+        }
         summary.late_files = of_killed.into_iter().chain(late.of_this_run().await).collect();
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
         live.end().await;

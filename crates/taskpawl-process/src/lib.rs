@@ -61,7 +61,9 @@ pub use heap::share_heap;
 pub use piped::{Piped, PipedEnd};
 pub use private::{keep_owner_rights, make_private_directories, make_private_directory};
 pub use probe::{bubblewrap, probe};
-pub use profile::{Enforcement, Level, Network, NetworkWall, Profile, ResourceLimits, Sandbox};
+pub use profile::{
+    Enforcement, Level, Network, NetworkWall, PrivateDirectory, Profile, ResourceLimits, Sandbox,
+};
 pub use program::{End, Limits, Outcome, Program};
 pub use programs::{Programs, Supervision};
 pub use sandbox::{Way, follow};

@@ -35,6 +35,8 @@ pub struct Profile {
     /// Directories of `read` in which only the other paths of the profile exist. This needs mounts. Without them, all of
     /// such a directory can be read except `hidden`, which is reported as a gap.
     pub emptied: Vec<PathBuf>,
+    /// Directories that programs see in place of the shared ones for temporary files, and may write. This needs mounts.
+    pub private: Vec<PrivateDirectory>,
     /// Excluded paths: neither they nor anything in them can be read or written, even inside the paths above.
     pub hidden: Vec<PathBuf>,
     /// The paths of `hidden` that only administrators can create or replace. If mounts cover the excluded
@@ -53,6 +55,15 @@ pub struct Profile {
     /// Known gaps of the profile, as sentence fragments from its author. They are returned in
     /// [`Enforcement::gaps`].
     pub gaps: Vec<String>,
+}
+
+/// A directory that programs see in place of another one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PrivateDirectory {
+    /// The path by which programs use it, such as `/tmp`.
+    pub path: PathBuf,
+    /// The directory itself.
+    pub source: PathBuf,
 }
 
 /// The isolation level of a sandbox.

@@ -166,6 +166,47 @@ fn of_the_home_programs_see_tools_and_settings_alone() {
     assert_eq!(text(&all, "stdout"), "plain", "{all}");
 }
 
+/// A directory that is in no directory for temporary files; `None` if this machine has none.
+fn outside_of_tmp() -> Option<tempfile::TempDir> {
+    let candidates = [Some(env!("CARGO_TARGET_TMPDIR").into()), std::env::home_dir()];
+    let is_outside = |path: &std::path::PathBuf| !path.starts_with("/tmp") && !path.starts_with("/var/tmp");
+    candidates.into_iter().flatten().filter(is_outside).find_map(|path| tempfile::tempdir_in(path).ok())
+}
+
+#[test]
+fn programs_of_a_project_share_a_directory_for_temporary_files() {
+    let cli = Cli::new().with_programs();
+    let Some(project) = outside_of_tmp() else {
+        return taskpawl_fuzz::skip("mounts", "a private /tmp", "every directory here is in /tmp");
+    };
+    let name = format!("taskpawl-test-{}", std::process::id());
+    let run = |command: &str| {
+        let plan = serde_json::json!({"tasks": [{"id": "a", "run": command}]}).to_string();
+        fs::write(project.path().join("plan.json"), plan).unwrap();
+        let args = ["run-all-ready", "--plan", "plan.json", "--json", "--redo-changed"];
+        let run = Run::of("run", cli.command(project.path(), &args).output().unwrap());
+        let call = cli.command(project.path(), &["show", "a", "--json"]).output().unwrap();
+        let call = Run::of("show", call).json()["data"]["metadata"]["toolCalls"][0].clone();
+        (run, call)
+    };
+    // The task fails, so its files stay for the next run.
+    let both =
+        format!("echo x > /tmp/{name}; echo y > /var/tmp/{name}; ls -A /tmp | grep -v taskpawl-; exit 3");
+    let (failed, call) = run(&both);
+    if !has_mounts(&call) {
+        return;
+    }
+    assert_eq!(call["result"]["exitCode"], 3, "{failed}");
+    for tmp in ["/tmp", "/var/tmp"] {
+        assert!(!std::path::Path::new(tmp).join(&name).exists(), "{tmp} of the machine was written");
+    }
+    let (done, call) = run(&format!("cat /tmp/{name} /var/tmp/{name}"));
+    assert_eq!((done.code, text(&call, "stdout")), (Some(0), "x\ny\n"), "{done}");
+    // All tasks are done: nothing is left.
+    let (_, call) = run(&format!("ls /tmp/{name} || echo none"));
+    assert_eq!(text(&call, "stdout"), "none\n", "{call}");
+}
+
 #[test]
 fn secrets_are_not_read_unless_they_are_named() {
     let cli = Cli::new().with_programs();

@@ -132,6 +132,8 @@ impl LandlockRules<'_> {
         }
         accesses.extend([("/proc".into(), reading()), ("/dev".into(), AccessFs::ReadDir.into())]);
         accesses.extend(DEVICES.map(|path| (path.into(), using_devices())));
+        let private = self.covered.iter().flat_map(|covered| &covered.private);
+        accesses.extend(private.map(|path| (path.clone(), reading() | writing())));
         let own = self.covered.iter().flat_map(|covered| &covered.devices);
         accesses.extend(own.map(|path| (path.into(), reading() | writing() | using_devices())));
         without_inner(accesses)

@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, StatxAttributes, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxAttributes, StatxFlags, statx};
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount,
     open_tree,
@@ -14,6 +15,7 @@ use rustix::mount::{
 
 use super::places::{Places, is_beneath};
 use super::sockets::Sockets;
+use crate::profile::PrivateDirectory;
 
 /// Directories that hold the sockets and files of other programs. Programs see an empty directory in their place, with only the paths of
 /// the profile in it.
@@ -40,6 +42,8 @@ const SHARED_MEMORY: &CStr = c"mode=1777,size=2g";
 pub(super) struct Covered {
     /// Device paths that now belong to the programs alone.
     pub(super) devices: Vec<&'static str>,
+    /// Directories of the programs alone, in place of shared ones.
+    pub(super) private: Vec<PathBuf>,
     /// Hidden paths that could not be covered by a mount.
     pub(super) bare: Vec<PathBuf>,
 }
@@ -59,18 +63,27 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
         places.emptied.iter().cloned().partition(|path| is_beneath(path, &shared));
     let shared = [shared, outer].concat();
     let attached = attached(places, &shared)?;
+    let private = private(places, &attached)?;
     if !places.write.iter().any(|path| path == Path::new("/")) {
         // Landlock protects the contents of files; the read-only mount also protects their modes, times and owners.
         note(gaps, "file modes can be changed in", Path::new("/"), set_read_only(CWD, "/", true));
     }
-    for directory in &shared {
+    let is_private = |path: &PathBuf| private.iter().any(|private| private.path == *path);
+    for directory in shared.iter().filter(|path| !is_private(path)) {
         mount_memory(directory, c"mode=755")?;
+    }
+    for directory in &private {
+        attach(&directory.tree, &directory.path)?;
     }
     for directory in &inner {
         make_directory(directory)?;
     }
     // The paths were opened before the empty file systems were mounted over them, so that they can still be attached here.
     for (path, tree) in &attached {
+        if let Some(private) = private.iter().find(|private| path.starts_with(&private.path)) {
+            private.attach_in(tree, path)?;
+            continue;
+        }
         if is_beneath(path, &shared) {
             make_place(path, is_directory(tree)?)?;
         }
@@ -78,7 +91,7 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
     }
     link(places, &shared);
     // Only after the mount points and links in them were created.
-    for directory in &shared {
+    for directory in shared.iter().filter(|path| !is_private(path)) {
         set_read_only(CWD, directory, false)?;
     }
     let devices = own_devices(places);
@@ -99,7 +112,64 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
         note(gaps, "can be connected to", path, empty.cover(path));
     }
     empty.forget();
-    Ok(Covered { devices, bare })
+    Ok(Covered { devices, private: private.into_iter().map(|private| private.path).collect(), bare })
+}
+
+/// A directory to mount in place of a shared one.
+struct Private {
+    path: PathBuf,
+    tree: OwnedFd,
+}
+
+impl Private {
+    /// Mounts a file or directory in this one.
+    ///
+    /// Programs of other runs of the project may change the directory meanwhile. So the mount point is opened name by name without
+    /// following links, and the mount is attached to that descriptor.
+    fn attach_in(&self, tree: &OwnedFd, path: &Path) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut point = rustix::fs::open(&self.path, flags | OFlags::DIRECTORY, Mode::empty())?;
+        let mut names = path.strip_prefix(&self.path).map_err(io::Error::other)?.components().peekable();
+        while let Some(name) = names.next() {
+            let is_directory = names.peek().is_some() || is_directory(tree)?;
+            let made = if is_directory {
+                rustix::fs::mkdirat(&point, name.as_os_str(), Mode::RWXU)
+            } else {
+                let create = OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                rustix::fs::openat(&point, name.as_os_str(), create, Mode::RUSR).map(drop)
+            };
+            made.or_else(|error| if error == Errno::EXIST { Ok(()) } else { Err(error) })?;
+            let kind = if is_directory { OFlags::DIRECTORY } else { OFlags::empty() };
+            point = rustix::fs::openat(&point, name.as_os_str(), flags | kind, Mode::empty())?;
+        }
+        let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        Ok(move_mount(tree, "", point, "", both)?)
+    }
+}
+
+/// Returns the directories that take the place of shared ones.
+///
+/// Left out are those with a writable or hidden path deep inside: it is covered by its path, and programs of other runs could
+/// rename the directories above it meanwhile.
+fn private(places: &Places, attached: &[(PathBuf, OwnedFd)]) -> io::Result<Vec<Private>> {
+    let fits = |private: &&PrivateDirectory| {
+        let is_open = places.is_written(&private.path)
+            || places.whole_read().any(|path| private.path.starts_with(path));
+        let has_link = places.links.iter().any(|(name, _)| name.starts_with(&private.path));
+        let mut inner = attached.iter().map(|(path, _)| path).filter(|path| path.starts_with(&private.path));
+        let is_safe = |path: &PathBuf| {
+            let is_direct = path.parent() == Some(&private.path);
+            (is_direct || !places.is_written(path))
+                && !places.hidden.iter().any(|hidden| hidden.starts_with(path))
+        };
+        !is_open && !has_link && inner.all(is_safe)
+    };
+    let made = places
+        .private
+        .iter()
+        .filter(fits)
+        .map(|private| Ok(Private { path: private.path.clone(), tree: copy(&private.source)? }));
+    made.collect()
 }
 
 fn note(gaps: &mut Vec<String>, what: &str, path: &Path, result: io::Result<()>) {

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::links::{Way, follow};
-use crate::profile::Profile;
+use crate::profile::{PrivateDirectory, Profile};
 use crate::sandbox::refusal::Refusal;
 
 /// The paths of a profile on this machine: without links and duplicates, sorted so that outer paths come first.
@@ -13,6 +13,8 @@ pub(crate) struct Places {
     pub(crate) read: Vec<PathBuf>,
     /// Directories of `read` in which only the other paths exist. None of them lies in a writable path.
     pub(crate) emptied: Vec<PathBuf>,
+    /// Directories to mount in place of shared ones: those whose path and source exist.
+    pub(crate) private: Vec<PrivateDirectory>,
     /// Includes paths that do not exist.
     pub(crate) hidden: Vec<PathBuf>,
     /// Hidden paths that administrators alone can create or replace. Links in them are not resolved, so that a path behind a link gets the
@@ -47,6 +49,11 @@ impl Places {
         places.read = places.seen(roots(&profile.read));
         let emptied = roots(&profile.emptied);
         places.emptied = emptied.into_iter().filter(|path| !places.is_written(path)).collect();
+        let there = profile.private.iter().filter_map(|private| {
+            let (path, source) = (private.path.canonicalize().ok()?, private.source.canonicalize().ok()?);
+            (path.is_dir() && source.is_dir()).then_some(PrivateDirectory { path, source })
+        });
+        places.private = there.collect();
         places.missing = sorted(profile.write.iter().filter(|path| !resolve(path).exists()).cloned());
         let literal = profile.write.iter().chain(&profile.read);
         let pairs = literal.map(|path| (path.clone(), resolve(path)));

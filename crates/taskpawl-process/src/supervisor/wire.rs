@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
-use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile, ResourceLimits};
+use crate::profile::{Enforcement, Level, Network, NetworkWall, PrivateDirectory, Profile, ResourceLimits};
 use crate::sandbox::Refusal;
 use crate::spawn_spec::SpawnSpec;
 
@@ -187,6 +187,7 @@ impl Writer {
             write,
             read,
             emptied,
+            private,
             hidden,
             administered,
             read_only,
@@ -195,9 +196,12 @@ impl Writer {
             gaps,
         } = profile;
         self.bool(*level == Level::Strict).bool(*network == Network::Full);
+        let private: Vec<PathBuf> =
+            private.iter().flat_map(|private| [private.path.clone(), private.source.clone()]).collect();
         self.paths(write)
             .paths(read)
             .paths(emptied)
+            .paths(&private)
             .paths(hidden)
             .paths(administered)
             .paths(read_only)
@@ -326,6 +330,12 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn private(&mut self) -> io::Result<Vec<PrivateDirectory>> {
+        let paths: Vec<PathBuf> = self.list(Self::path)?;
+        let pairs = paths.chunks_exact(2);
+        Ok(pairs.map(|pair| PrivateDirectory { path: pair[0].clone(), source: pair[1].clone() }).collect())
+    }
+
     fn profile(&mut self) -> io::Result<Profile> {
         Ok(Profile {
             level: self.level()?,
@@ -333,6 +343,7 @@ impl<'a> Reader<'a> {
             write: self.list(Self::path)?,
             read: self.list(Self::path)?,
             emptied: self.list(Self::path)?,
+            private: self.private()?,
             hidden: self.list(Self::path)?,
             administered: self.list(Self::path)?,
             read_only: self.list(Self::path)?,
@@ -407,6 +418,7 @@ mod tests {
             write: vec!["/w".into(), "/v".into()],
             read: vec!["/r".into()],
             emptied: vec!["/e".into()],
+            private: vec![PrivateDirectory { path: "/tmp".into(), source: "/s".into() }],
             hidden: vec!["/h".into()],
             administered: vec!["/a".into()],
             read_only: vec!["/o".into()],

@@ -240,6 +240,7 @@ impl Confinement {
             write: unique(write),
             read: unique(read),
             emptied: self.emptied(&named),
+            private: places.private(),
             read_only: unique(read_only),
             guarded: places.directories.iter().chain(&self.leading).cloned().collect(),
             limits: ResourceLimits {

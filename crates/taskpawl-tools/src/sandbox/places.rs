@@ -2,6 +2,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use taskpawl_process::PrivateDirectory;
+
 use super::excluded_paths::plain;
 use super::{home, obeyed_names, repositories};
 
@@ -12,6 +14,8 @@ pub struct SandboxPlaces {
     pub root: PathBuf,
     /// The directory for temporary files, which only this run uses.
     pub temporary: Option<PathBuf>,
+    /// The directory with the temporary files of the project, which its runs share and programs see as `/tmp` and `/var/tmp`.
+    pub private: Option<PathBuf>,
     /// Paths of taskpawl itself, which no setting opens to programs.
     pub own: Vec<PathBuf>,
     /// Paths that programs may read and never write, because they control the programs.
@@ -266,6 +270,14 @@ impl SandboxPlaces {
     /// File tools write no such path, and programs of a plan cannot change one that exists.
     pub fn part_obeyed(path: &Path) -> Option<PathBuf> {
         obeyed_names::part_of(path)
+    }
+
+    /// Returns the directories that programs see in place of the shared ones for temporary files.
+    pub(super) fn private(&self) -> Vec<PrivateDirectory> {
+        let of = |(path, name): (&str, &str)| {
+            Some(PrivateDirectory { path: path.into(), source: self.private.as_ref()?.join(name) })
+        };
+        [("/tmp", "tmp"), ("/var/tmp", "var-tmp")].into_iter().filter_map(of).collect()
     }
 
     /// Resolves a path of the settings or of a plan, which may start with `~`, to an absolute one.

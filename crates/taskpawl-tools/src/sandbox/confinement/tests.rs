@@ -41,6 +41,7 @@ impl Scene {
         let places = SandboxPlaces {
             root: self.at("project"),
             temporary: Some(self.at("tmp")),
+            private: None,
             own: vec![self.at("own")],
             kept: vec![self.at("home/.config/taskpawl")],
             directories: vec![self.at("home/.config/taskpawl"), self.at("own/state")],

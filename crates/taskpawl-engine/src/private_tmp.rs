@@ -1,0 +1,166 @@
+//! The `/tmp` and `/var/tmp` of a project's programs: directories among the files of its store, which its runs share.
+//!
+//! They are kept between runs, so that a run that continues finds what finished tasks have written there.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use taskpawl_model::value::Timestamp;
+use taskpawl_tools::make_private_directories;
+
+use crate::temporary;
+
+/// Time without a run after which the files are removed.
+const MAX_AGE: Duration = Duration::from_hours(7 * 24);
+
+/// Size in bytes above which the files are removed before the next run.
+const MAX_SIZE: u64 = 2 << 30;
+
+/// The directories, as `taskpawl-tools` expects them.
+const NAMES: [&str; 2] = ["tmp", "var-tmp"];
+
+/// The directories of a project, in use by a run.
+#[derive(Debug)]
+pub(crate) struct PrivateTmp {
+    path: PathBuf,
+    /// Shared by the runs of the project. A run that can take it alone may remove the files.
+    lock: File,
+}
+
+impl PrivateTmp {
+    /// Creates the directories below `files` if they are missing. Files that are too old or too large are removed if no other run
+    /// uses them; the second value is true if they were too large.
+    pub(crate) fn open(files: &Path, now: Timestamp) -> io::Result<(Self, bool)> {
+        let now =
+            SystemTime::UNIX_EPOCH + Duration::from_secs(now.timestamp().try_into().unwrap_or_default());
+        let path = files.join("private");
+        make_private_directories(&path)?;
+        let file = path.join("lock");
+        let lock =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(file)?;
+        let mut was_large = false;
+        if lock.try_lock().is_ok() {
+            let age = now.duration_since(lock.metadata()?.modified()?).unwrap_or_default();
+            was_large = is_larger(&path, MAX_SIZE);
+            if age > MAX_AGE || was_large {
+                remove(&path)?;
+            }
+            lock.unlock()?;
+        }
+        lock.lock_shared()?;
+        lock.set_modified(now)?;
+        for name in NAMES {
+            make_private_directories(&path.join(name))?;
+        }
+        Ok((Self { path, lock }, was_large))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the mount point of a run's own directory, whose programs have ended.
+    pub(crate) fn forget(&self, temporary: Option<&Path>) {
+        if let Some(name) = temporary.and_then(Path::file_name) {
+            // Missing where programs had no `/tmp` of their own, and not empty if they used another one at this path.
+            let _ = fs::remove_dir(self.path.join("tmp").join(name));
+        }
+    }
+
+    /// Removes the files of a project whose tasks are all finished, unless another run uses them.
+    pub(crate) fn finished(self) -> io::Result<()> {
+        // Unlocked first, because the shared lock of this process would stay otherwise if the exclusive one is refused.
+        self.lock.unlock()?;
+        if self.lock.try_lock().is_ok() { remove(&self.path) } else { Ok(()) }
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    NAMES.iter().try_for_each(|name| temporary::remove(&path.join(name)))
+}
+
+/// Returns whether the files below a directory take more than `limit` bytes on disk. Unreadable ones count as nothing.
+fn is_larger(path: &Path, limit: u64) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let (mut size, mut waiting) = (0_u64, vec![path.to_owned()]);
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            // Of a link this is the link itself.
+            let Ok(metadata) = entry.metadata() else { continue };
+            size = size.saturating_add(metadata.blocks() * 512);
+            if size > limit {
+                return true;
+            }
+            if metadata.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u32 = 1_800_000_000;
+
+    fn now() -> Timestamp {
+        Timestamp::from_timestamp(NOW.into(), 0).unwrap()
+    }
+
+    fn open(files: &Path) -> PrivateTmp {
+        PrivateTmp::open(files, now()).unwrap().0
+    }
+
+    #[test]
+    fn files_stay_for_the_next_run_until_all_tasks_are_finished() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("private/tmp/a");
+        let first = open(dir.path());
+        fs::write(&file, "").unwrap();
+        drop(first);
+        let (second, third) = (open(dir.path()), open(dir.path()));
+        assert!(file.exists());
+        second.finished().unwrap();
+        assert!(file.exists(), "another run uses it");
+        third.finished().unwrap();
+        assert!(!file.exists());
+        open(dir.path());
+        assert!(dir.path().join("private/var-tmp").is_dir());
+    }
+
+    #[test]
+    fn old_files_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, lock) = (dir.path().join("private/tmp/a"), dir.path().join("private/lock"));
+        drop(open(dir.path()));
+        fs::write(&file, "").unwrap();
+        let age = |hours| {
+            let file = File::options().write(true).open(&lock).unwrap();
+            let then = Duration::from_secs(u64::from(NOW) - hours * 3600);
+            file.set_modified(SystemTime::UNIX_EPOCH + then).unwrap();
+        };
+        age(7 * 24 - 1);
+        drop(open(dir.path()));
+        assert!(file.exists());
+        age(7 * 24 + 1);
+        drop(open(dir.path()));
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn sizes_are_those_on_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        // A file with a hole takes no room.
+        File::create(dir.path().join("a/sparse")).unwrap().set_len(1 << 30).unwrap();
+        assert!(!is_larger(dir.path(), 1 << 20));
+        fs::write(dir.path().join("a/full"), vec![1; 2 << 20]).unwrap();
+        assert!(is_larger(dir.path(), 1 << 20));
+    }
+}
