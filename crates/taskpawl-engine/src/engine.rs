@@ -14,7 +14,7 @@ use crate::error::RunError;
 use crate::keys::KeySource;
 use crate::observer::{Observer, RunEvent};
 use crate::output::Output;
-use crate::private_tmp::PrivateTmp;
+use crate::private_tmp::{self, PrivateTmp};
 use crate::recovery;
 use crate::secrets::Reported;
 use crate::written::ProjectPaths;
@@ -218,7 +218,8 @@ impl Engine {
             return Ok(None);
         }
         let files = &self.project.files;
-        let failed = |source| RunError::Files { action: "create", path: files.join("private"), source };
+        let failed =
+            |source| RunError::Files { action: "create", path: files.join(private_tmp::DIRECTORY), source };
         let (private, was_large) = PrivateTmp::open(files, self.manager.source().now()).map_err(failed)?;
         if let (true, Some(observer)) = (was_large, observer) {
             let message =

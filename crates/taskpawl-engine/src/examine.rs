@@ -14,7 +14,7 @@ use taskpawl_model::view::{View, ViewResult};
 use taskpawl_store::{Diagnostic, Severity, StoreError, narrow_mode, wide_mode};
 
 use crate::engine::Engine;
-use crate::liveness;
+use crate::{liveness, private_tmp};
 
 impl Engine {
     /// Reports dead runs, expired leases, and files that runs and calls left behind. With `repair`, repairs them, except
@@ -43,7 +43,7 @@ impl Engine {
             }
         }
         // Runs after the removals, so that a mode is not reported for a file that is gone.
-        for path in everything_below(files)? {
+        for path in files_of_store(files)? {
             found.extend(wide_mode(&path));
             if repair {
                 narrow_mode(&path)?;
@@ -210,13 +210,15 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-/// Returns a directory with everything below it; nothing if it does not exist. Does not follow symbolic links.
-fn everything_below(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+/// Returns the directory of a store's files with everything below it; nothing if it does not exist. Does not follow symbolic links.
+fn files_of_store(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_owned()];
+    // Programs may give their own temporary files any mode, below a directory that only the user can enter.
+    let of_programs = directory.join(private_tmp::DIRECTORY);
     while let Some(path) = waiting.pop() {
         let Ok(data) = fs::symlink_metadata(&path) else { continue };
-        if data.is_dir() {
+        if data.is_dir() && path != of_programs {
             waiting.extend(entries(&path)?);
         }
         found.push(path);

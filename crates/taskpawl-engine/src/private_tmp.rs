@@ -19,6 +19,9 @@ const MAX_AGE: Duration = Duration::from_hours(7 * 24);
 /// Size in bytes above which the files are removed before the next run.
 const MAX_SIZE: u64 = 2 << 30;
 
+/// The directory among the files of a store that has them.
+pub(crate) const DIRECTORY: &str = "private";
+
 /// The directories, as `taskpawl-tools` expects them.
 const NAMES: [&str; 2] = ["tmp", "var-tmp"];
 
@@ -36,7 +39,7 @@ impl PrivateTmp {
     pub(crate) fn open(files: &Path, now: Timestamp) -> io::Result<(Self, bool)> {
         let now =
             SystemTime::UNIX_EPOCH + Duration::from_secs(now.timestamp().try_into().unwrap_or_default());
-        let path = files.join("private");
+        let path = files.join(DIRECTORY);
         make_private_directories(&path)?;
         let file = path.join("lock");
         let lock =

@@ -66,6 +66,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let tried = plans.engine().probe_sandbox();
     let starts_programs = tried.is_ok();
+    let has_gaps = !matches!(&tried, Ok(Some(enforcement)) if gaps(enforcement).is_empty());
     let is_strict = matches!(&tried, Ok(Some(enforcement)) if enforcement.level == Level::Strict);
     found.push(of_sandbox(tried));
     // Strict builds on the normal sandbox: trying it is useless if that fails, or if programs are already
@@ -86,10 +87,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let advice = advice(diagnostic);
         text.push(shown![label, "  ", clean_block(&line), "\n         ", clean_block(&advice), "\n"]);
     }
-    if starts_programs
-        && !found.iter().any(|diagnostic| diagnostic.is_open() || diagnostic.check == NO_PROJECT)
-    {
-        text.push("all is well\n");
+    if !found.iter().any(|diagnostic| diagnostic.is_open() || diagnostic.check == NO_PROJECT) {
+        let end = if has_gaps { "no fault was found; the sandbox has gaps\n" } else { "all is well\n" };
+        text.push(end);
     }
     out.print(text)?;
     let mendable =
@@ -138,6 +138,14 @@ fn outside(app: &App, directory: &Path) -> Result<(Taskpawl, Vec<Diagnostic>), C
     Ok((plans, vec![found]))
 }
 
+/// Returns the restrictions that this machine does not enforce, as one text; empty if there are none.
+fn gaps(enforcement: &Enforcement) -> String {
+    let listed =
+        (!enforcement.gaps.is_empty()).then(|| format!("not enforced here: {}", enforcement.gaps.join("; ")));
+    let uncounted = enforcement.processes.is_none().then(|| UNCOUNTED.to_owned());
+    listed.into_iter().chain(uncounted).collect::<Vec<_>>().join("; ")
+}
+
 /// Reports the restrictions that a program has on this machine.
 fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Diagnostic {
     let diagnostic = |message: String, remedy: String| {
@@ -150,17 +158,16 @@ fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Diagnostic {
                 NetworkWall::Filter => "no network",
                 NetworkWall::Open => "your network",
             };
-            let mounts = if enforcement.mounts { ", mounts" } else { "" };
+            let mounts = if enforcement.mounts {
+                ", mounts (of the home tools and settings alone, a `/tmp` of the project)"
+            } else {
+                ""
+            };
             let processes = if enforcement.own_processes { ", processes of their own" } else { "" };
             let landlock = enforcement.landlock;
             let message = format!("they run in a sandbox: Landlock {landlock}{mounts}{processes}, {network}");
-            let gaps = if enforcement.gaps.is_empty() {
-                "everything that it should hold back is held back".to_owned()
-            } else {
-                format!("not enforced here: {}", enforcement.gaps.join("; "))
-            };
-            let gaps = if enforcement.processes.is_none() { format!("{gaps}; {UNCOUNTED}") } else { gaps };
-            diagnostic(message, gaps)
+            let gaps = gaps(&enforcement);
+            diagnostic(message, if gaps.is_empty() { "it has no known gap".to_owned() } else { gaps })
         }
         Ok(None) => {
             let remedy = "`[sandbox] mode` in the configuration says so; `--sandbox on` puts a run into it";
