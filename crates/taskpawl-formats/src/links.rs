@@ -8,8 +8,8 @@ use taskpawl_model::value::{Key, TaskId};
 
 use crate::reading::{LeftOut, Reading};
 
-/// The number of rounds that resolve circles, each one dependency of every circle. Tangles that need more are refused.
-const MAX_ROUNDS: usize = 1_000;
+/// The number of rounds that drop one dependency of every circle. Tangles that need more lose several at once.
+const MAX_ROUNDS: usize = 50;
 
 /// Drops repeated dependencies, those on tasks above or below, and those that close a circle. `keep` preserves a dropped
 /// link; it gets the task, and the id that the file gives the other one.
@@ -48,8 +48,13 @@ pub(crate) fn settle(reading: &mut Reading, keep: impl Fn(&mut Task, &str)) {
     for (place, on, why) in dropped {
         drop_link(reading, &places, place, &on, why, &keep);
     }
-    for _ in 0..MAX_ROUNDS {
-        let links = closing(&reading.tasks, &places, &parents);
+    for round in 0.. {
+        let choice = match round {
+            0..MAX_ROUNDS => Choice::One,
+            MAX_ROUNDS => Choice::Later,
+            _ => Choice::All,
+        };
+        let links = closing(&reading.tasks, &places, &parents, choice);
         if links.is_empty() {
             break;
         }
@@ -87,8 +92,24 @@ struct Closing {
     is_over: bool,
 }
 
-/// Returns one dependency of each circle: one with a finished end, otherwise the last one in the file.
-fn closing(tasks: &[Task], places: &BTreeMap<TaskId, usize>, parents: &[Option<usize>]) -> Vec<Closing> {
+/// The dependencies to drop of a circle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    /// One: with a finished end, otherwise the last one in the file.
+    One,
+    /// Those on tasks later in the file, or all if there are none.
+    Later,
+    /// All. Nothing in the circle waits for another task of it then.
+    All,
+}
+
+/// Returns dependencies that close circles: at least one of each.
+fn closing(
+    tasks: &[Task],
+    places: &BTreeMap<TaskId, usize>,
+    parents: &[Option<usize>],
+    choice: Choice,
+) -> Vec<Closing> {
     let key = |place: usize| Key(u32::try_from(place).unwrap_or(u32::MAX));
     let mut graph = Graph::default();
     // All tasks first: the graph ignores edges to tasks that it does not have yet.
@@ -102,10 +123,15 @@ fn closing(tasks: &[Task], places: &BTreeMap<TaskId, usize>, parents: &[Option<u
         }
     }
     let circles = graph.find_cycles().into_iter();
-    circles.filter_map(|circle| closing_in(tasks, places, &circle)).collect()
+    circles.flat_map(|circle| closing_in(tasks, places, &circle, choice)).collect()
 }
 
-fn closing_in(tasks: &[Task], places: &BTreeMap<TaskId, usize>, circle: &[Key]) -> Option<Closing> {
+fn closing_in(
+    tasks: &[Task],
+    places: &BTreeMap<TaskId, usize>,
+    circle: &[Key],
+    choice: Choice,
+) -> Vec<Closing> {
     let circle: BTreeSet<usize> = circle.iter().filter_map(|key| usize::try_from(key.0).ok()).collect();
     let is_over =
         |place: usize| matches!(tasks[place].status, Status::Done | Status::Cancelled | Status::Skipped);
@@ -114,8 +140,20 @@ fn closing_in(tasks: &[Task], places: &BTreeMap<TaskId, usize>, circle: &[Key]) 
         let other = places.get(on).filter(|other| circle.contains(other))?;
         Some(Closing { place, on: on.clone(), is_over: is_over(place) || is_over(*other) })
     });
-    let links: Vec<Closing> = links.collect();
-    let finished = links.iter().position(|link| link.is_over);
-    let place = finished.or(links.len().checked_sub(1))?;
-    links.into_iter().nth(place)
+    let mut links: Vec<Closing> = links.collect();
+    match choice {
+        Choice::One => {
+            let finished = links.iter().position(|link| link.is_over);
+            let place = finished.or(links.len().checked_sub(1));
+            place.map(|place| links.swap_remove(place)).into_iter().collect()
+        }
+        Choice::Later => {
+            let is_later = |link: &Closing| places[&link.on] > link.place;
+            if links.iter().any(is_later) {
+                links.retain(is_later);
+            }
+            links
+        }
+        Choice::All => links,
+    }
 }
