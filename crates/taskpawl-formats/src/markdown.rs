@@ -27,7 +27,7 @@ use crate::states;
 use crate::unsupported;
 
 use dialect::{Dialect, is_story, stories, stories_of};
-use items::{Boxed, Item, boxed, contents, items, take_ours};
+use items::{Boxed, Item, boxed, contents, items, near_items, take_ours};
 use phases::phases;
 
 /// The label of items that a star behind their box marks as optional.
@@ -54,7 +54,7 @@ const CANCELLED_BEFORE: &str = "-";
 pub(crate) fn read(format: Format, files: &Files, options: &Options, faults: &mut Faults) -> Reading {
     let dialect = Dialect::of(format);
     let (file, text) = files.first();
-    drop(leave_out_conflicts(file, text, faults));
+    let is_in_conflict = leave_out_conflicts(file, text, faults);
     let items = items(text, dialect);
     let mut ids = Ids::new(options);
     let found = content::find(&contents(&items, dialect), &mut ids);
@@ -79,6 +79,10 @@ pub(crate) fn read(format: Format, files: &Files, options: &Options, faults: &mu
             reading.left_out.push(LeftOut::new(format!("{id}: status"), why).at(file, line));
         }
         reading.push(task, String::new(), record, None);
+    }
+    for line in near_items(text).into_iter().filter(|line| !is_in_conflict(*line)) {
+        let why = "it is no item: a box is `[ ]` or `[x]`, with a space behind it";
+        reading.left_out.push(LeftOut::new(format!("line {line}"), why).at(file, Some(line)));
     }
     reading
 }

@@ -27,14 +27,14 @@ pub(crate) fn to_compact(time: Timestamp) -> String {
     time.trunc_subsecs(0).format("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// Parses a time such as `2026-11-22 14:40`, which is in UTC, or a date.
+/// Parses a time such as `2026-11-22 14:40`, also with seconds, which is in UTC, or a date.
 pub(crate) fn minutes(text: &str) -> Option<Timestamp> {
     let text = text.trim();
-    let time = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M")
-        .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M"));
-    match time {
-        Ok(time) => in_range(time.and_utc()),
-        Err(_) => rfc3339(text),
+    let shapes = ["%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S%.f"];
+    let mut times = shapes.iter().filter_map(|shape| NaiveDateTime::parse_from_str(text, shape).ok());
+    match times.next() {
+        Some(time) => in_range(time.and_utc()),
+        None => rfc3339(text),
     }
 }
 

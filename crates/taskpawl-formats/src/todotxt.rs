@@ -1,5 +1,6 @@
 //! Lists in the todo.txt format: one task per line, with a priority, dates, `+projects`, `@contexts` and `due:`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -255,7 +256,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
         let text = by_id.get(&said.id).map_or_else(
             || line.to_owned(),
             |task| {
-                let now = line_of(task, has_id);
+                let now = line_of(&without_new_date(task, said), has_id);
                 if line_of(said, has_id) == now { line.to_owned() } else { now }
             },
         );
@@ -268,6 +269,15 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     }
     written.files.insert(name, lines::joined(&out, text));
     written
+}
+
+/// Returns a task without the date of completion if its line was over without one: the store has the time of the import.
+fn without_new_date<'t>(task: &'t Task, said: &Task) -> Cow<'t, Task> {
+    let stays_over = is_over(states::own(task)) && is_over(states::own(said));
+    if stays_over && said.finished_at.is_none() && task.finished_at.is_some() {
+        return Cow::Owned(Task { finished_at: None, ..task.clone() });
+    }
+    Cow::Borrowed(task)
 }
 
 /// Removes the lines of tasks.

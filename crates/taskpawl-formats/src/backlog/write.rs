@@ -54,7 +54,8 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     let said: BTreeMap<TaskId, String> = document.tasks.iter().filter_map(name).collect();
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "Backlog.md has no place for it", &mut written.left_out);
-    if before.get(super::CONFIG).is_none() {
+    // A project may have its configuration elsewhere: only a new folder gets one.
+    if before.iter().next().is_none() {
         written.files.insert(super::CONFIG, config(&words));
     }
     written.names = theirs.iter().map(|(id, name)| (id.clone(), name.to_uppercase())).collect();

@@ -207,12 +207,34 @@ pub(super) fn boxed(line: &str) -> Option<Boxed<'_>> {
     // `str::lines` keeps a `\r` at the end of a text. It becomes part of the line ending once an export adds `\n`.
     let after = after.trim_end_matches('\r');
     let (is_optional, after) = after.strip_prefix('*').map_or((false, after), |after| (true, after));
-    let is_box = is_mark && (after.is_empty() || after.starts_with(' '));
+    let is_box = is_mark && (after.is_empty() || after.starts_with(char::is_whitespace));
     (is_box && !first.is_control()).then(|| Boxed {
         lead: &line[..at],
         mark,
         is_optional,
         text: after.trim(),
+    })
+}
+
+/// Returns the lines, counted from 1, that were probably meant as items: their brackets are no box.
+pub(super) fn near_items(text: &str) -> Vec<u32> {
+    let mut aside = None;
+    let is_shown = |content: &str| {
+        let is_aside = aside.is_some();
+        aside = Aside::after(aside, content.trim_start());
+        !is_aside && aside.is_none()
+    };
+    let shown: Vec<bool> = text.lines().map(is_shown).collect();
+    let lines = (1..).zip(text.lines()).zip(shown);
+    lines.filter(|((_, line), is_shown)| *is_shown && is_near(line)).map(|((number, _), _)| number).collect()
+}
+
+fn is_near(line: &str) -> bool {
+    let trimmed = line.trim_start();
+    let inside = bullet(trimmed).and_then(|at| trimmed[at..].strip_prefix('[')?.split_once(']'));
+    inside.is_some_and(|(mark, after)| {
+        let is_link = after.starts_with(['(', '[', ':']);
+        matches!(mark.trim(), "" | "x" | "X") && !is_link && boxed(line).is_none()
     })
 }
 

@@ -1,5 +1,8 @@
 //! Values at the limits of the formats survive an export and an import.
 
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, Options, Reading, read, write};
 use taskpawl_model::task::{BlockedReason, CallStatus, Status};
@@ -321,4 +324,85 @@ fn of_equal_numbers_the_first_counts_even_if_faulty() {
         let reading = reading(Format::Taskmaster, &Files::single("tasks.json", text.as_str()));
         assert_eq!(reading.faults().count(), 2, "{text}");
     }
+}
+
+#[test]
+fn backlog_times_may_have_seconds() {
+    for time in ["2026-01-01 10:00:59", "'2026-01-01T10:00:59'", "2026-01-01T10:00:59.5"] {
+        let text = format!(
+            "---\nid: TASK-1\ntitle: A\ncreated_date: {time}\nupdated_date: {time}\ndue_date: {time}\n---\n"
+        );
+        let files = Files::single("tasks/task-1.md", &text);
+        let read = reading(Format::Backlog, &files);
+        assert_eq!(read.left_out.len(), 0, "{:?}", read.left_out);
+        assert_eq!(task(&read, "TASK-1").created_at.to_rfc3339().get(..19), Some("2026-01-01T10:00:59"));
+        // Nor is a configuration added.
+        assert_eq!(write(Format::Backlog, &read.tasks, Some(&files)).files, files);
+    }
+}
+
+#[test]
+fn a_line_without_a_date_of_completion_gets_none() {
+    let files = Files::single("todo.txt", "x one\nx (B) two +p\nthree\n");
+    let mut tasks = reading(Format::TodoTxt, &files).tasks;
+    // The store gives tasks that are done a time.
+    for task in &mut tasks {
+        task.finished_at = Some(task.created_at);
+    }
+    assert_eq!(write(Format::TodoTxt, &tasks, Some(&files)).files, files);
+    tasks[2].status = Status::Done;
+    tasks[0].name = "new".to_owned();
+    let written = write(Format::TodoTxt, &tasks, Some(&files)).files;
+    let day = tasks[0].created_at.format("%Y-%m-%d");
+    assert_eq!(written.get("todo.txt"), Some(format!("x new\nx (B) two +p\nx {day} three\n").as_str()));
+}
+
+#[test]
+fn a_box_may_be_followed_by_a_tab() {
+    let text = "- [ ]\tOne\n- [x]\u{a0}Two\n";
+    let files = Files::single("list.md", text);
+    let mut tasks = reading(Format::Markdown, &files).tasks;
+    assert_eq!(tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>(), ["One", "Two"]);
+    tasks[0].status = Status::Done;
+    let written = write(Format::Markdown, &tasks, Some(&files)).files;
+    assert_eq!(written.get("list.md"), Some(text.replace("[ ]", "[x]").as_str()));
+}
+
+#[test]
+fn a_tangle_of_dependencies_is_resolved_in_bounded_time() {
+    let file = |count: u32, needs: &dyn Fn(u32) -> Vec<u32>| {
+        let task = |id: u32| json!({"id": id, "title": "A", "status": "pending", "dependencies": needs(id)});
+        json!({"tasks": (1..=count).map(task).collect::<Vec<Value>>()}).to_string()
+    };
+    let ladder = |id: u32| [id - 1, id + 1].into_iter().filter(|on| (1..=1_500).contains(on)).collect();
+    let knot = |id: u32| (1..=120).filter(|on| *on != id).collect();
+    for (text, least) in [(file(1_500, &ladder), 1_499), (file(120, &knot), 120 * 119 / 2)] {
+        let start = Instant::now();
+        let files = Files::single("tasks.json", text);
+        let read = reading(Format::Taskmaster, &files);
+        assert!(read.faults().count() >= least, "{}", read.faults().count());
+        // Each task waits only for tasks before or behind it: the chain that is left has an order.
+        let mut order = read.tasks.clone();
+        let mut over = BTreeSet::new();
+        while !order.is_empty() {
+            let before = order.len();
+            order.retain(|task| {
+                let is_ready = task.dependencies.iter().all(|on| over.contains(on));
+                is_ready.then(|| over.insert(task.id.clone()));
+                !is_ready
+            });
+            assert!(order.len() < before, "{} tasks wait for each other", order.len());
+        }
+        assert_eq!(write(Format::Taskmaster, &read.tasks, Some(&files)).files, files);
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn lines_that_are_almost_items_are_listed() {
+    let text = "- [ ] One\n- [] Two\n- [  ] Three\n- [ ]Four\n- [x]: Five\n- [x](link)\n- [](link)\n```\n- [] code\n```\n- [ x ] Six\n- [see] Seven\n- []\n";
+    let read = reading(Format::Markdown, &Files::single("list.md", text));
+    assert_eq!(read.tasks.len(), 1);
+    let lines: Vec<Option<u32>> = read.left_out.iter().map(|left| left.line).collect();
+    assert_eq!(lines, [2, 3, 4, 11, 13].map(Some), "{:?}", read.left_out);
 }
