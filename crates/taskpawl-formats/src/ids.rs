@@ -67,7 +67,9 @@ impl<'k> Ids<'k> {
     fn remembered(&mut self, key: &str) -> Option<TaskId> {
         let mut found = self.known.with_id(key).filter(|known| !self.taken.contains(&known.task));
         let first = found.next()?.task.clone();
-        let others: Vec<TaskId> = found.map(|known| known.task.clone()).collect();
+        // A task that came from two files has two records once one of them is moved to the path of the other.
+        let others = found.map(|known| known.task.clone()).filter(|other| *other != first);
+        let others: Vec<TaskId> = others.collect();
         if !others.is_empty() {
             let tasks = std::iter::once(first.clone()).chain(others).collect();
             self.ambiguous.push(Ambiguous { record: key.to_owned(), tasks });

@@ -450,7 +450,8 @@ fn the_same_numbers_of_two_projects_go_into_one_store() {
     let run = cli.run(&["import", "other.json"]);
     assert_eq!(run.code, Some(7), "{run}");
     assert!(
-        run.stderr.contains("`1` exists in the store and was not imported from this source")
+        run.stderr
+            .contains("exists in the store and was not imported from this source, the same for 10 more")
             && run.stderr.contains("--prefix"),
         "{run}"
     );

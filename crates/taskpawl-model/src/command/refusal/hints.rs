@@ -100,7 +100,9 @@ impl Refusal {
                 .option(HintOption::Prefix)
                 .text(" gives them separate ids; ")
                 .option(HintOption::Adopt)
-                .text(" treats them as the same tasks, and the file takes precedence"),
+                .text(" treats them as the same tasks, and the file takes precedence; ")
+                .option(HintOption::Moved)
+                .text(" names the path that the file had before"),
             Self::BeyondAccess { access: Some(PlanAccess::Read), .. } => {
                 "set `planAccess: add` on the call in the plan".into()
             }

@@ -223,8 +223,12 @@ impl<'i> Importing<'i> {
         Ok(is_deleted)
     }
 
-    /// Returns whether a task already equals that of the source.
+    /// Returns whether a task already equals that of the source. A task of another source never does: two files may have equal
+    /// records.
     fn is_same(&self, draft: &mut Draft<'_>, key: Key, now: &BTreeMap<String, Value>) -> Decided<bool> {
+        if baseline::has_any(draft, key)? {
+            return Ok(false);
+        }
         let here = said(&draft.flat_task(key)?, &self.import.fields);
         let compared = now.iter().filter(|(field, _)| !ONCE.contains(&field.as_str()) && *field != "notes");
         Ok(compared.into_iter().all(|(field, value)| is_equal(field, here.get(field), value)))

@@ -50,6 +50,12 @@ pub(super) fn of(draft: &Draft<'_>, key: Key, source: &str) -> Decided<Before> {
     Ok(Before { said, apart, record })
 }
 
+/// Returns true if the task has values of any source.
+pub(super) fn has_any(draft: &Draft<'_>, key: Key) -> Decided<bool> {
+    let all: SourceValues = member(&mut kept(draft, key)?, IMPORTED);
+    Ok(!all.is_empty())
+}
+
 /// Returns those of some sources that the task has values of.
 pub(super) fn among<'s>(
     draft: &Draft<'_>,
