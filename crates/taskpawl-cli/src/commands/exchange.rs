@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::string::FromUtf8Error;
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -86,7 +87,8 @@ pub(super) fn find_all(app: &App, format: Option<Format>, path: &Path) -> Result
 /// Like [`find_all`], for a single file, or a folder of a single source.
 pub(super) fn find(app: &App, format: Option<Format>, path: &Path) -> Result<Found, CliError> {
     if path.as_os_str() == "-" {
-        let files = Files::single("<stdin>", read_some(&mut io::stdin().lock(), path, MAX_BYTES)?);
+        let bytes = read_some(&mut io::stdin().lock(), path, MAX_BYTES)?;
+        let files = Files::single("<stdin>", text_of(path, bytes)?);
         return known("", format, path.to_owned(), files);
     }
     let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
@@ -137,9 +139,9 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
     if format.is_none_or(|format| format == Format::Backlog)
         && let Some(root) = backlog_root(path)
     {
-        let files = read_folder(Format::Backlog, &root)?;
+        let (files, unreadable) = read_texts(Format::Backlog, &root)?;
         let why = format.is_none().then(|| "it has `tasks/` or `config.yml` of Backlog.md".to_owned());
-        let left_out = inner_folders(&root)?;
+        let left_out = inner_folders(&root)?.into_iter().chain(unreadable).collect();
         return Ok(Found { format: Format::Backlog, why, path: root, files, feature: None, left_out });
     }
     match format {
@@ -155,7 +157,14 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
             format!("`{}` has neither `tasks` nor `config.yml`", path.display()),
             "name the folder of Backlog.md, which is usually `backlog`",
         )),
-        _ => known("", format, path.to_owned(), read_folder(Format::Claude, path)?),
+        _ => {
+            let (files, left_out) = read_texts(Format::Claude, path)?;
+            if format.is_none() && files.iter().next().is_none() && left_out.is_empty() {
+                let problem = format!("`{}` is a folder without task files that are read", path.display());
+                return Err(CliError::usage_with(problem, "name the file"));
+            }
+            Ok(Found { left_out, ..known("", format, path.to_owned(), files)? })
+        }
     }
 }
 
@@ -198,13 +207,39 @@ fn inner_folders(root: &Path) -> Result<Vec<LeftOut>, CliError> {
 
 /// Reads the files of a folder that belong to the format. Subfolders are read one level deep.
 pub(super) fn read_folder(format: Format, root: &Path) -> Result<Files, CliError> {
-    let (mut files, mut left) = (Files::default(), MAX_BYTES);
-    for name in names(format, root)? {
-        let text = read_file(&root.join(&name), left)?;
-        left -= text.len() as u64;
-        files.insert(name, text);
+    let (files, unreadable) = read_texts(format, root)?;
+    match unreadable.first() {
+        Some(LeftOut { what, why, hint, .. }) => {
+            Err(CliError::usage_with(format!("`{}`: {why}", root.join(what).display()), hint.clone()))
+        }
+        None => Ok(files),
     }
-    Ok(files)
+}
+
+/// Like [`read_folder`], but leaves out files that are not UTF-8, and returns them, too.
+fn read_texts(format: Format, root: &Path) -> Result<(Files, Vec<LeftOut>), CliError> {
+    let (mut files, mut unreadable, mut left) = (Files::default(), Vec::new(), MAX_BYTES);
+    for name in names(format, root)? {
+        let bytes = read_bytes(&root.join(&name), left)?;
+        left -= bytes.len() as u64;
+        match String::from_utf8(bytes) {
+            Ok(text) => files.insert(name, text),
+            Err(error) => unreadable.push(not_utf8(name, &error)),
+        }
+    }
+    Ok((files, unreadable))
+}
+
+/// Returns a file of a folder as left out, because it is not UTF-8.
+pub(super) fn not_utf8(name: String, error: &FromUtf8Error) -> LeftOut {
+    LeftOut {
+        what: name.clone(),
+        why: format!("it is not UTF-8 (byte {})", error.utf8_error().valid_up_to()),
+        file: name,
+        line: None,
+        is_fault: true,
+        hint: Hint::new("save it as UTF-8"),
+    }
 }
 
 fn names(format: Format, root: &Path) -> Result<Vec<String>, CliError> {
@@ -256,7 +291,12 @@ fn link(path: &Path) -> CliError {
 
 /// Reads a regular file. A link is followed only if the command line names it: then the user chose to open
 /// it.
-pub(super) fn read_file(path: &Path, most: u64) -> Result<String, CliError> {
+fn read_file(path: &Path, most: u64) -> Result<String, CliError> {
+    text_of(path, read_bytes(path, most)?)
+}
+
+/// Like [`read_file`], for any content.
+pub(super) fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
     // `O_NONBLOCK` opens a FIFO without waiting for a writer. Otherwise the check below would come too late.
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
@@ -272,7 +312,15 @@ pub(super) fn read_file(path: &Path, most: u64) -> Result<String, CliError> {
     read_some(&mut file, path, most)
 }
 
-fn read_some(from: &mut dyn io::Read, path: &Path, most: u64) -> Result<String, CliError> {
+fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, CliError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let problem = format!("`{}` is not UTF-8 (byte {at})", path.display());
+        CliError::usage_with(problem, "save it as UTF-8")
+    })
+}
+
+fn read_some(from: &mut dyn io::Read, path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
     let mut bytes = Vec::new();
     // One byte more than the limit tells a file of exactly that size from a longer one.
@@ -281,11 +329,7 @@ fn read_some(from: &mut dyn io::Read, path: &Path, most: u64) -> Result<String, 
         let problem = format!("`{}` exceeds {} MiB in total", path.display(), MAX_BYTES >> 20);
         return Err(CliError::usage_with(problem, "split it, or leave finished tasks out of it"));
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let problem = format!("`{}` is not UTF-8 (byte {at})", path.display());
-        CliError::usage_with(problem, "save it as UTF-8")
-    })
+    Ok(bytes)
 }
 
 fn absolute(app: &App, path: &Path) -> Result<PathBuf, CliError> {
@@ -373,12 +417,6 @@ pub(super) fn remark_overwritten(app: &App, list: &[DivergingField]) {
 /// Reports tasks that were removed from the file and are written to it again.
 pub(super) fn remark_again(app: &App, list: &[TaskId]) {
     remark_some(app, "written again", list.iter().map(|id| format!("{id}: it was removed from the file")));
-}
-
-/// Reports tasks that were removed from the file and stay out of it.
-pub(super) fn remark_gone(app: &App, list: &[TaskId]) {
-    let line = |id| format!("{id}: it was removed from the file; `--again` writes it again");
-    remark_some(app, "gone", list.iter().map(line));
 }
 
 /// Reports tasks of the file that were deleted in the store: they stay in the file unless `--take-out` is

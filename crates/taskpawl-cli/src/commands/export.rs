@@ -107,8 +107,9 @@ fn to_stdout(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let manager = if args.dry_run { app.reader()?.manager().clone() } else { question::manager(app)? };
     let records = Records::of(&manager, args.format, &[])?;
-    let prepared = paths(app, args, path)?;
-    let prepared = prepared.iter().map(|path| Prepared::of(app, args, &manager, &records, path));
+    let paths = paths(app, args, path)?;
+    let is_alone = paths.len() == 1;
+    let prepared = paths.iter().map(|path| Prepared::of(app, args, &manager, &records, path, is_alone));
     // All files are read back and checked before the first one is written.
     let mut prepared = prepared.collect::<Result<Vec<Prepared>, CliError>>()?;
     // A task of another feature is not missing in this one.
@@ -130,7 +131,21 @@ fn paths(app: &App, args: &Args, path: &Path) -> Result<Vec<PathBuf>, CliError> 
         return Ok(vec![path.to_owned()]);
     }
     let features = exchange::find_all(app, Some(args.format), path)?;
-    Ok(features.into_iter().map(|feature| feature.path).collect())
+    let paths: Vec<PathBuf> = features.into_iter().map(|feature| feature.path).collect();
+    match paths.as_slice() {
+        [first, _, ..] if args.add_new || !args.only.is_empty() => Err(several(args, path, first)),
+        _ => Ok(paths),
+    }
+}
+
+/// Tells that each file of a folder has tasks of its own: a task that is added belongs to one of them.
+fn several(args: &Args, path: &Path, first: &Path) -> CliError {
+    let option = if args.add_new { "--add-new" } else { "--only" };
+    let words = [args.format.name().to_owned(), first.display().to_string()];
+    CliError::usage_with(
+        format!("`{}` has several features, and `{option}` adds tasks to one", path.display()),
+        Hint::new("name its file: ").command_of("export", words).text(format!(" {option} …")),
+    )
 }
 
 fn report(app: &App, args: &Args, path: &Path, prepared: &[Prepared]) -> Result<ExitCode, CliError> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use taskpawl_formats::{Files, Format, detected};
+use taskpawl_formats::{Files, Format, LeftOut, detected};
 
 use crate::commands::exchange::{self, Found};
 use crate::error::CliError;
@@ -31,6 +31,8 @@ pub(super) fn find(format: Option<Format>, whole: &Path, path: &Path) -> Result<
         for folder in [Some(Path::new(usual)), inner].into_iter().flatten().map(|folder| path.join(folder)) {
             let paths = below(&folder)?;
             if !paths.is_empty() {
+                // Inside `.kiro`, `specs` is Kiro's, and not that of spec-kit.
+                found.retain(|(_, other, _)| *other != folder);
                 found.push((format, folder, paths));
                 break;
             }
@@ -80,11 +82,17 @@ fn below(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
 }
 
 fn of_paths(format: Option<Format>, whole: &Path, paths: &[PathBuf]) -> Result<Vec<Found>, CliError> {
-    let (mut features, mut left) = (Vec::new(), exchange::MAX_BYTES);
+    let (mut features, mut unreadable, mut left) = (Vec::new(), Vec::new(), exchange::MAX_BYTES);
     for path in paths {
-        let text = exchange::read_file(path, left)?;
-        left -= text.len() as u64;
-        features.push((path.clone(), text));
+        let bytes = exchange::read_bytes(path, left)?;
+        left -= bytes.len() as u64;
+        match String::from_utf8(bytes) {
+            Ok(text) => features.push((path.clone(), text)),
+            Err(error) => unreadable.push(exchange::not_utf8(path.display().to_string(), &error)),
+        }
+    }
+    if let (true, Some(LeftOut { what, why, hint, .. })) = (features.is_empty(), unreadable.first()) {
+        return Err(CliError::usage_with(format!("`{what}`: {why}"), hint.clone()));
     }
     let (format, why) = match format {
         Some(format) => (format, None),
@@ -98,7 +106,9 @@ fn of_paths(format: Option<Format>, whole: &Path, paths: &[PathBuf]) -> Result<V
         let parent = path.parent().and_then(Path::file_name).or(whole.parent().and_then(Path::file_name));
         let feature = parent.map(|name| name.to_string_lossy().into_owned());
         let (why, files) = (why.clone(), Files::single(FILE, text));
-        Found { format, why, path, files, feature, left_out: Vec::new() }
+        // The files that cannot be read are listed once.
+        let left_out = std::mem::take(&mut unreadable);
+        Found { format, why, path, files, feature, left_out }
     });
     Ok(found.collect())
 }

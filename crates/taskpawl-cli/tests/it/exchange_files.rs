@@ -55,6 +55,112 @@ fn a_folder_of_features_has_a_plan_for_each() {
 }
 
 #[test]
+fn a_folder_of_features_mixes_no_tasks() {
+    let cli = Cli::new();
+    let texts = ["- [ ] 1.1 Form\n", "# Notes\n\nNo items yet.\n", "", "- [ ] 1.1 Search\n"];
+    let name = |place: usize| format!("openspec/changes/c{place}/tasks.md");
+    for (place, text) in texts.iter().enumerate() {
+        write(&cli, &name(place), text);
+    }
+    data(&cli, &["import", "openspec"]);
+    cli.run(&["create", "Other", "--id", "other"]).ok();
+    let read = |place: usize| fs::read_to_string(cli.path("work").join(name(place))).unwrap();
+    let now = || [0, 1, 2, 3].map(read);
+    // A file without items is one of several features, and no new file for the whole store.
+    data(&cli, &["export", "openspec", "openspec/changes"]);
+    assert_eq!(now(), texts);
+    for options in [&["--add-new"][..], &["--only", "other"]] {
+        let run = cli.run(&[&["export", "openspec", "openspec/changes"], options].concat());
+        let hint = "name its file: `taskpawl export openspec openspec/changes/c0/tasks.md`";
+        assert!(run.code == Some(2) && run.stderr.contains(hint), "{run}");
+        assert_eq!(now(), texts);
+    }
+    data(&cli, &["export", "openspec", &name(0), "--only", "other"]);
+    assert!(read(0).contains("Other"), "{}", read(0));
+}
+
+#[test]
+fn a_file_in_another_encoding_refuses_only_itself() {
+    let cli = Cli::new();
+    let task = |id: u32| format!("---\nid: task-{id}\ntitle: Task {id}\nstatus: To Do\n---\n");
+    write(&cli, "backlog/tasks/task-1 - a.md", &task(1));
+    write(&cli, "specs/001-a/tasks.md", "- [ ] T001 Start\n");
+    write(&cli, "specs/001-a/spec.md", "# Spec\n");
+    let name = |folder: &str| cli.path("work").join(folder);
+    fs::write(name("backlog/tasks/task-2 - b.md"), b"---\nid: task-2\ntitle: caf\xe9\n---\n").unwrap();
+    fs::create_dir_all(name("specs/002-b")).unwrap();
+    fs::write(name("specs/002-b/tasks.md"), b"- [ ] T001 caf\xe9\n").unwrap();
+    for (folder, file) in [("backlog", "tasks/task-2 - b.md"), ("specs", "specs/002-b/tasks.md")] {
+        let strict = cli.run(&["import", folder, "--strict"]);
+        assert!(strict.code == Some(7) && strict.stderr.contains("not UTF-8"), "{strict}");
+        let run = data(&cli, &["import", folder]);
+        assert_eq!(run["created"].as_array().unwrap().len(), 1, "{run}");
+        assert_eq!((&run["leftOut"][0]["file"], run["leftOut"].as_array().unwrap().len()), (&json!(file), 1));
+    }
+    let export = cli.run(&["export", "backlog", "backlog"]);
+    assert!(export.code == Some(2) && export.stderr.contains("save it as UTF-8"), "{export}");
+}
+
+#[test]
+fn a_record_that_became_faulty_is_not_written_a_second_time() {
+    const CONFLICT: &str = "<<<<<<< HEAD\nA\n=======\nB\n>>>>>>> other\n";
+    let cli = Cli::new();
+    let record =
+        |id: &str, status: &str| format!("{{\"id\":\"{id}\",\"title\":\"{id}\",\"status\":\"{status}\"}}\n");
+    let task = "---\nid: task-1\ntitle: Task 1\nstatus: To Do\n---\n";
+    let files = [
+        ("beads", "i.jsonl", "i.jsonl", record("a", "open") + &record("b", "open"), "b"),
+        ("markdown", "list.md", "list.md", "- [ ] One\n- [ ] Two\n".to_owned(), "two"),
+        ("backlog", "backlog", "backlog/tasks/task-1 - Task-1.md", task.to_owned(), "task-1"),
+    ];
+    for (format, path, name, text, id) in files {
+        write(&cli, name, &text);
+        if format == "backlog" {
+            write(&cli, "backlog/tasks/task-2 - Other.md", &task.replace('1', "2"));
+        }
+        cli.run(&["import", format, path]).ok();
+        let kept = text.lines().next().unwrap();
+        let broken = format!("{kept}\n{CONFLICT}");
+        write(&cli, name, &broken);
+        cli.run(&["done", id]).ok();
+        let run = data(&cli, &["export", format, path]);
+        assert_eq!((&run["gone"], &run["writtenAgain"]), (&json!([id]), &json!([])), "{run}");
+        assert_eq!(fs::read_to_string(cli.path("work").join(name)).unwrap(), broken);
+        if format == "backlog" {
+            // A whole file is at stake here.
+            let run = cli.run(&["export", format, path, "--again"]);
+            assert!(run.code == Some(7) && run.stderr.contains("unresolved git conflict"), "{run}");
+            assert_eq!(fs::read_to_string(cli.path("work").join(name)).unwrap(), broken);
+        }
+        // Once it is resolved, the record leads to its task, and the change here is written.
+        write(&cli, name, &text);
+        assert_eq!(data(&cli, &["import", format, path])["created"], json!([]));
+        let run = data(&cli, &["export", format, path]);
+        assert_eq!((&run["changed"], &run["added"]), (&json!([id]), &json!([])), "{run}");
+    }
+}
+
+#[test]
+fn equal_records_of_two_files_are_two_tasks() {
+    let cli = Cli::new();
+    write(&cli, "a.md", "- [ ] Write tests\n");
+    write(&cli, "b.md", "- [ ] Write tests\n");
+    cli.run(&["import", "markdown", "a.md"]).ok();
+    let run = cli.run(&["import", "markdown", "b.md"]);
+    assert!(run.code == Some(7) && run.stderr.contains("was not imported from this source"), "{run}");
+    cli.run(&["import", "markdown", "b.md", "--prefix", "b"]).ok();
+    cli.run(&["done", "write-tests"]).ok();
+    for name in ["a.md", "b.md"] {
+        cli.run(&["export", "markdown", name]).ok();
+    }
+    let read = |name: &str| fs::read_to_string(cli.path("work").join(name)).unwrap();
+    assert_eq!((read("a.md"), read("b.md")), ("- [x] Write tests\n".into(), "- [ ] Write tests\n".into()));
+    // A task of two files, one of which is moved over the other, is one task.
+    cli.run(&["import", "markdown", "a.md", "--prefix", "b", "--adopt"]).ok();
+    cli.run(&["import", "markdown", "--moved", "b.md", "a.md"]).ok();
+}
+
+#[test]
 fn a_project_is_asked_for_its_features() {
     let cli = Cli::new();
     write(&cli, "openspec/changes/add-login/tasks.md", "## 1. Code\n\n- [x] 1.1 Form\n- [ ] 1.2 Session\n");
@@ -76,6 +182,7 @@ fn a_project_is_asked_for_its_features() {
     let run = data(&cli, &["import", "openspec", "openspec"]);
     assert_eq!((run["created"].as_array().unwrap().len(), &run["gone"]), (1, &json!([])), "{run}");
     write(&cli, ".kiro/specs/login/tasks.md", "- [x] 1. Set up\n- [ ]* 2. Write tests\n- [-] 3. Session\n");
+    assert_eq!(data(&cli, &["import", ".kiro", "--dry-run"])["format"], "kiro");
     let run = data(&cli, &["import", "kiro"]);
     let ids = run["created"].as_array().unwrap();
     let optional = data(&cli, &["show", ids[1].as_str().unwrap()]);

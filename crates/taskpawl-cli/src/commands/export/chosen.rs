@@ -28,9 +28,8 @@ impl Chosen {
             [] => None,
             only => Some(manager.select(only, &[])?.into_iter().collect()),
         };
-        let of_file = existing
-            .filter(|existing| !existing.is_replaced)
-            .map(|existing| with_all_below(existing, &tasks));
+        let of_file =
+            existing.filter(|existing| !existing.takes_all).map(|existing| with_all_below(existing, &tasks));
         let is_named = |task: &Task| match &named {
             Some(named) => named.contains(task.id.as_str()),
             None => args.add_new || of_file.is_none(),
@@ -78,6 +77,8 @@ pub(super) struct Gone {
     pub(super) left: Vec<TaskId>,
     /// Tasks that are written again.
     pub(super) again: Vec<TaskId>,
+    /// The reason for `left`.
+    pub(super) why: &'static str,
 }
 
 impl Gone {
@@ -101,6 +102,11 @@ impl Gone {
         let written: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
         let gone = known.gone.iter().cloned();
         let (again, left) = gone.partition(|id| written.contains(id));
-        Self { left, again }
+        let why = if known.has_faults {
+            "it is not among the records that can be read; correct the file"
+        } else {
+            "it was removed from the file; `--again` writes it again"
+        };
+        Self { left, again, why }
     }
 }

@@ -21,10 +21,12 @@ use crate::error::CliError;
 pub(super) struct Existing {
     /// The contents that could be read.
     pub(super) reading: Reading,
-    /// True if the file has no tasks, or if `--force` replaces them: every task is written, as into a new file.
-    pub(super) is_replaced: bool,
+    /// True if every task is written, as into a new file: the file has no tasks, or `--force` replaces them.
+    pub(super) takes_all: bool,
     /// True if nothing of the file stays, because it cannot be read.
     pub(super) is_unreadable: bool,
+    /// True if the file has faulty records: a task without a record may be among them.
+    pub(super) has_faults: bool,
     /// Fields with another value than in the store, although the last import or export knew that value.
     pub(super) apart: Vec<DivergingField>,
     /// Tasks that were removed from the file since.
@@ -37,7 +39,7 @@ pub(super) struct Existing {
 
 impl Existing {
     fn replaced() -> Self {
-        Self { is_replaced: true, ..Self::default() }
+        Self { takes_all: true, ..Self::default() }
     }
 
     /// Reads the existing file. Without `--force` it is refused if it holds changes that the store lacks.
@@ -83,16 +85,22 @@ impl Existing {
     }
 
     fn with(report: ImportReport, reading: Reading) -> Self {
-        let ImportReport { apart, gone, gone_changed, kept, .. } = report;
+        let ImportReport { apart, gone, mut gone_changed, kept, .. } = report;
+        let has_faults = reading.faults().any(|fault| !fault.file.is_empty());
+        if has_faults {
+            // A second record beside a faulty one would split the task once that is corrected.
+            gone_changed.clear();
+        }
         let deleted = kept.into_iter().filter(|kept| kept.field == "id").map(|kept| kept.task);
         let is_known = reading.is_known.iter().any(|is_known| *is_known);
         // Only `--force` gets here with records that no task came from.
-        let is_replaced =
+        let takes_all =
             gone.is_empty() && (reading.tasks.is_empty() || (!is_known && !report.created.is_empty()));
         Self {
             reading,
-            is_replaced,
+            takes_all,
             is_unreadable: false,
+            has_faults,
             apart,
             gone,
             gone_changed,

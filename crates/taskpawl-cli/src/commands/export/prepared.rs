@@ -10,7 +10,7 @@ use taskpawl::model::command::{DivergingField, Import, ImportMode};
 use taskpawl::model::task::Task;
 use taskpawl::model::value::TaskId;
 use taskpawl_formats::{
-    Files, Format, Options, Reading, Written, keep_states, read_back, without, write_over,
+    Files, Format, LeftOut, Options, Reading, Written, keep_states, read_back, without, write_over,
 };
 
 use super::Args;
@@ -50,21 +50,26 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
+    /// Prepares a file. If it is not alone, it is one of several features, and gets no tasks that did not come from it.
     pub(super) fn of(
         app: &App,
         args: &Args,
         manager: &Manager,
         records: &Records,
         path: &Path,
+        is_alone: bool,
     ) -> Result<Self, CliError> {
         let before = existing::before(app, args, path)?;
         let root = before.as_ref().map_or_else(|| path.to_owned(), |found| found.path.clone());
         // The same source as an import of this file has, so that the store can compare both.
         let source = exchange::source(app, args.format, &root)?;
-        let existing = match &before {
+        let mut existing = match &before {
             Some(found) => Some(Existing::of(app, args, manager, records, found, &source)?),
             None => None,
         };
+        if let Some(existing) = &mut existing {
+            existing.takes_all &= is_alone;
+        }
         let Chosen { mut tasks, not_added } = Chosen::of(manager, args, existing.as_ref())?;
         let existing = existing.unwrap_or_default();
         let gone = Gone::of(&existing, &mut tasks, args.again);
@@ -75,6 +80,9 @@ impl Prepared {
         let removed = files::removed(files, rest.as_ref());
         let mut names = files::changed(&written, files);
         names.extend(removed.iter().cloned());
+        if root.is_dir() && !args.force {
+            refuse_faulty(args.format, &names, &existing.reading)?;
+        }
         exchange::check_size(&root, &written.files)?;
         let options = Options {
             prefix: args.prefix.clone(),
@@ -137,7 +145,8 @@ impl Prepared {
         exchange::remark_left_out(app, &self.written.left_out);
         exchange::remark_overwritten(app, &self.overwritten);
         exchange::remark_again(app, &self.gone.again);
-        exchange::remark_gone(app, &self.gone.left);
+        let gone = self.gone.left.iter().map(|id| format!("{id}: {}", self.gone.why));
+        exchange::remark_some(app, "gone", gone);
         exchange::remark_deleted(app, &self.deleted, args.take_out);
     }
 
@@ -184,6 +193,13 @@ fn convert(
     let over = rest.as_ref().or(files).filter(|_| !existing.is_unreadable).or(to_dos).unwrap_or(&none);
     let written = write_over(args.format, tasks, over, left.as_ref().unwrap_or(&existing.reading));
     (written, rest, lost)
+}
+
+/// Refuses to overwrite files of a folder that cannot be read.
+fn refuse_faulty(format: Format, names: &[String], before: &Reading) -> Result<(), CliError> {
+    let is_written = |fault: &&LeftOut| names.contains(&fault.file);
+    let faults: Vec<LeftOut> = before.faults().filter(is_written).cloned().collect();
+    import::refuse_any(format, &faults)
 }
 
 /// Returns the files as they are once the export has written them.
