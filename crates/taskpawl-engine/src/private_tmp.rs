@@ -143,7 +143,7 @@ mod tests {
         let (file, lock) = (dir.path().join("private/tmp/a"), dir.path().join("private/lock"));
         drop(open(dir.path()));
         fs::write(&file, "").unwrap();
-        let age = |hours| {
+        let age = |hours: u64| {
             let file = File::options().write(true).open(&lock).unwrap();
             let then = Duration::from_secs(u64::from(NOW) - hours * 3600);
             file.set_modified(SystemTime::UNIX_EPOCH + then).unwrap();
