@@ -9,6 +9,7 @@ use taskpawl_model::task::Status;
 use taskpawl_model::value::TaskId;
 
 use crate::kind::Format;
+use crate::taskmaster::MASTER;
 
 /// The records of one file that tasks remember, in the order of the file.
 #[derive(Debug, Clone, Default)]
@@ -177,6 +178,15 @@ fn record_of(format: Format, bound: &BoundRecord, from: Option<String>) -> Known
 /// Returns the id of a record of Task Master: numbers repeat in other tags.
 pub(crate) fn in_tag(tag: &str, number: &str) -> String {
     format!("{tag}: {number}")
+}
+
+/// Returns the id of a record of Task Master after its tag was renamed; `None` if the record is in another tag.
+pub fn id_in_renamed_tag(id: &str, from: &str, to: &str) -> Option<String> {
+    let number = match id.rsplit_once(": ") {
+        Some((tag, number)) => (tag == from).then_some(number),
+        None => (from == MASTER).then_some(id),
+    }?;
+    Some(if to == MASTER { number.to_owned() } else { in_tag(to, number) })
 }
 
 /// Returns true if the records of the format have no ids. A list of to-dos of Claude has no descriptions.

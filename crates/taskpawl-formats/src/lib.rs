@@ -59,5 +59,5 @@ pub use error::FormatError;
 pub use files::Files;
 pub use format::{read, read_back, without, write, write_over};
 pub use kind::Format;
-pub use known::{Ambiguous, Known, Renamed};
+pub use known::{Ambiguous, Known, Renamed, id_in_renamed_tag};
 pub use reading::{LeftOut, Options, Reading, Written};

@@ -33,7 +33,7 @@ use tags::{can_be_kept, is_without_tags, tags};
 const FORMAT: &str = "taskmaster";
 
 /// The tag of tasks without a tag.
-const MASTER: &str = "master";
+pub(crate) const MASTER: &str = "master";
 
 const FIELDS: &[&str] = &[
     "name",

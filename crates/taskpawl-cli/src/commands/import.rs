@@ -11,7 +11,8 @@ use taskpawl::model::command::{
 use taskpawl::model::rules::bound_records;
 use taskpawl::model::value::{TaskId, check_id, format_time};
 use taskpawl_formats::{
-    Ambiguous, Format, FormatError, Known, LeftOut, Options, Reading, Renamed, detect, read,
+    Ambiguous, Format, FormatError, Known, LeftOut, Options, Reading, Renamed, detect, id_in_renamed_tag,
+    read,
 };
 
 use crate::app::App;
@@ -70,12 +71,22 @@ pub(crate) struct Args {
     /// The path that the file had at the last import or export
     #[arg(long, value_name = "OLD")]
     moved: Option<PathBuf>,
+    /// A tag of Task Master that was renamed in the file since then
+    #[arg(long, value_name = "OLD=NEW", value_parser = tag_pair)]
+    moved_tag: Option<(String, String)>,
     /// Refuse a file with faulty records, and import nothing
     #[arg(long)]
     strict: bool,
     /// Make subtasks `todo` that are open below a task that is done in the file, instead of skipping them
     #[arg(long)]
     reopen: bool,
+}
+
+fn tag_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
+        _ => Err("expected OLD=NEW".to_owned()),
+    }
 }
 
 /// Number of preserved fields that are listed; `--json` lists all.
@@ -87,7 +98,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let found = find(app, &args.format, args.path.as_deref())?;
     let manager = if args.dry_run { manager_to_look(app)? } else { question::manager(app)? };
     let mut batch = Batch::of(app, args, &found)?;
-    let records = Records::of(&manager, batch.format, &batch.import.moved)?;
+    let mut records = Records::of(&manager, batch.format, &batch.import.moved)?;
+    if let Some(tags) = &args.moved_tag {
+        records.rename_tag(&batch.import.source, tags)?;
+    }
     if args.moved.is_some() && !records.has_any_of(&batch.import.moved) {
         return Err(CliError::usage_with(
             format!("no task remembers `{}`", args.moved.as_deref().unwrap_or(Path::new("")).display()),
@@ -315,6 +329,26 @@ impl Records {
             }
         }
         Ok(Self { bound })
+    }
+
+    /// Lets the records of a tag count under its new name. The import stores them under it.
+    fn rename_tag(&mut self, source: &str, (from, to): &(String, String)) -> Result<(), CliError> {
+        let mut count = 0;
+        for bound in self.bound.iter_mut().filter(|bound| bound.source == source) {
+            let Some(record) = &mut bound.record else { continue };
+            if let Some(id) = id_in_renamed_tag(&record.id, from, to) {
+                record.id = id;
+                count += 1;
+            }
+        }
+        if count > 0 {
+            return Ok(());
+        }
+        let problem = format!("no task remembers the tag `{from}` of this file");
+        Err(CliError::usage_with(
+            problem,
+            "name a tag that a file of Task Master had at the last import or export",
+        ))
     }
 
     fn has_any_of(&self, moved: &[(String, String)]) -> bool {

@@ -231,6 +231,33 @@ fn a_file_that_moved_keeps_its_tasks() {
 }
 
 #[test]
+fn a_tag_that_was_renamed_keeps_its_tasks() {
+    let cli = Cli::new();
+    let file = |tag: &str| {
+        let tasks =
+            json!([{"id": 1, "title": "One", "status": "pending", "dependencies": [], "subtasks": []}]);
+        json!({ "master": {"tasks": tasks}, tag: {"tasks": tasks} }).to_string()
+    };
+    write(&cli, "tasks.json", &file("old"));
+    cli.run(&["import", "taskmaster", "tasks.json"]).ok();
+    cli.run(&["done", "old.1"]).ok();
+    write(&cli, "tasks.json", &file("new"));
+    let wrong = cli.run(&["import", "taskmaster", "tasks.json", "--moved-tag", "other=new"]);
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("no task remembers the tag `other`"), "{wrong}");
+    let run = data(&cli, &["import", "taskmaster", "tasks.json", "--moved-tag", "old=new"]);
+    assert_eq!((&run["created"], &run["gone"]), (&json!([]), &json!([])), "{run}");
+    assert_eq!(data(&cli, &["show", "old.1"])["status"], "done");
+    cli.run(&["export", "taskmaster", "tasks.json"]).ok();
+    let text = fs::read_to_string(cli.path("work/tasks.json")).unwrap();
+    let written: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(written["new"]["tasks"][0]["status"], "done", "{text}");
+    assert_eq!(written["master"]["tasks"][0]["status"], "pending", "{text}");
+    // The new name is stored: without the option nothing changes.
+    let run = data(&cli, &["import", "taskmaster", "tasks.json"]);
+    assert_eq!((&run["created"], &run["gone"]), (&json!([]), &json!([])), "{run}");
+}
+
+#[test]
 fn faulty_records_are_left_out_unless_the_import_is_strict() {
     let cli = Cli::new();
     let text = "{\"id\":\"a\",\"title\":\"A\"}\n<<<<<<< ours\n{\"id\":\"b\",\"title\":\"B\"}\n=======\n{\"id\":\"b\",\"title\":\"C\"}\n>>>>>>> theirs\n{\"id\":\"d\",\"title\":\"\"}\n";
