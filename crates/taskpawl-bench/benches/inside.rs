@@ -86,7 +86,7 @@ fn expression_is_evaluated(bencher: Bencher, text: &str) {
 fn store(name: &str) -> Taskpawl {
     let plans = Taskpawl::open(name).expect("BUG: a new store opens");
     plans
-        .blocking()
+        .manager()
         .apply(plan(10_000), "bench", ApplyOptions::default())
         .expect("BUG: the plan fits an empty store");
     plans

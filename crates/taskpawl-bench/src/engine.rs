@@ -41,7 +41,7 @@ pub(crate) fn apply(store: &str, shape: Shape, tasks: usize) -> Result<Sample, F
 
 fn apply_to(plans: &Taskpawl, shape: Shape, tasks: usize) -> Result<Sample, Failure> {
     let plan = plan(shape, tasks);
-    Ok(measure(Whose::Mine, || Ok(plans.blocking().apply(plan, "bench", ApplyOptions::default())?))?.1)
+    Ok(measure(Whose::Mine, || Ok(plans.manager().apply(plan, "bench", ApplyOptions::default())?))?.1)
 }
 
 /// Runs a store and returns the cost. With `applied`, applies a plan first, which is not measured.

@@ -22,7 +22,7 @@ pub(crate) fn manual(store: &str, tasks: usize) -> Result<Sample, Failure> {
         ..PlanTask::default()
     };
     let plan = Plan { version: 1, tasks: (0..tasks).map(task).collect(), ..Plan::default() };
-    Ok(measure(Whose::Mine, || Ok(plans.blocking().apply(plan, "bench", ApplyOptions::default())?))?.1)
+    Ok(measure(Whose::Mine, || Ok(plans.manager().apply(plan, "bench", ApplyOptions::default())?))?.1)
 }
 
 /// Changes one task of a store `times` times and returns the cost.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use taskpawl_manager::Manager;
 use taskpawl_model::task::ActorKind;
 use taskpawl_tools::{
-    Confinement, Data, Enforcement, NoSecrets, Registry, Sandbox, SandboxMode, SandboxPlaces,
+    CallLayer, Confinement, Data, Enforcement, NoSecrets, Registry, Sandbox, SandboxMode, SandboxPlaces,
     SandboxSettings, SecretSource, SpawnError, Supervision, ToolFinder, Vault, bubblewrap, probe,
 };
 
@@ -33,6 +33,7 @@ pub struct Engine {
     pub(crate) supervision: Supervision,
     pub(crate) sandbox: Arc<(SandboxSettings, SandboxPlaces)>,
     pub(crate) data: Data,
+    pub(crate) layers: Arc<[Arc<dyn CallLayer>]>,
 }
 
 /// Directories and identity of the project that an engine works on.
@@ -73,6 +74,7 @@ impl Engine {
             supervision: Supervision::default(),
             sandbox,
             data: Data::default(),
+            layers: Arc::default(),
         }
     }
 
@@ -102,6 +104,11 @@ impl Engine {
         self.finder.is_some()
     }
 
+    /// Returns whether a run may find a tool that the registry does not have.
+    pub fn may_find(&self, tool: &str) -> bool {
+        self.finder.as_ref().is_some_and(|finder| finder.may_find(tool))
+    }
+
     /// Sets the way in which the programs of a run are started and owned.
     #[must_use]
     pub fn with_supervision(mut self, supervision: Supervision) -> Self {
@@ -121,6 +128,18 @@ impl Engine {
     #[must_use]
     pub fn with_data(mut self, data: Data) -> Self {
         self.data = data;
+        self
+    }
+
+    /// Returns the values that calls give to the tools of the host.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// Sets the layers around the calls of runs, the outermost first.
+    #[must_use]
+    pub fn with_layers(mut self, layers: Vec<Arc<dyn CallLayer>>) -> Self {
+        self.layers = layers.into();
         self
     }
 

@@ -19,8 +19,8 @@ use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, ad
 use taskpawl_text::error_chain;
 use taskpawl_tools::{
     CallContext, CallLimits, CallSandbox, Confinement, CutSink, Programs, Progress, ProgressSink, Redactor,
-    RegisteredTool, Registry, SandboxError, ScanBounds, ScanStopped, ToolError, UsageSink, Vault, Widening,
-    call_guarded, head_of_text,
+    RegisteredTool, Registry, RetryAdvice, SandboxError, ScanBounds, ScanStopped, ToolError, UsageSink,
+    Vault, Widening, call_guarded, head_of_text,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -29,10 +29,12 @@ use crate::changes::{Changed, Writers};
 use crate::conversion;
 use crate::engine::Engine;
 use crate::faults::{self, Fault};
+use crate::journal::FileJournal;
 use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Output, StoredResult};
 use crate::scans::{CallScans, sandbox_of};
 use crate::secrets::{self, ShellNames, redactor};
+use crate::spans::{RunSpan, TaskSpans};
 use crate::unpassed;
 use crate::variables::{RunVariables, VariableValues};
 
@@ -89,6 +91,7 @@ pub(crate) struct RunResources {
     pub(crate) values: VariableValues,
     /// Digests of these values, for approvals and cached results.
     pub(crate) digests: Arc<BTreeMap<String, String>>,
+    pub(crate) span: RunSpan,
 }
 
 /// Turns calls that the store has recorded as started into futures.
@@ -101,6 +104,7 @@ pub(crate) struct Executor {
     observer: Option<Arc<dyn Observer>>,
     cancel: CancellationToken,
     by_task: BTreeMap<Key, CancellationToken>,
+    spans: TaskSpans,
     run_context: Arc<RunContext>,
 }
 
@@ -169,6 +173,7 @@ impl Executor {
             observer,
             cancel,
             by_task: BTreeMap::new(),
+            spans: TaskSpans::new(&run_context.resources.span),
             run_context: Arc::new(run_context),
         }
     }
@@ -188,7 +193,10 @@ impl Executor {
         context.cut = Some(cut_sink(&cut));
         let run_context = Arc::clone(&self.run_context);
         let scans = CallScans::of(&started, &context, &run_context.writers);
-        async move {
+        let StartedCall { task, generation, round, .. } = &started;
+        let steps = run_context.output.stem_of_steps(task, &started.call.id, *generation, *round);
+        let in_span = self.spans.call(&started);
+        in_span(async move {
             let RunContext {
                 call_manager,
                 source,
@@ -207,6 +215,8 @@ impl Executor {
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let args = Value::Object(args);
+            let tool_name = &call.spec.tool_name;
+            context.journal = Some(Arc::new(FileJournal::new(steps, tool_name, &args, vault.clone())));
             let (end, LeftBy { stand_in, hint }) = match (tool, &broker) {
                 (_, Err(error)) => (
                     failed("io", format!("failed to give the call access to the plan: {error}"), None),
@@ -260,7 +270,7 @@ impl Executor {
                 hint,
                 inputs_changed,
             }
-        }
+        })
     }
 
     /// Returns the context for a search for tools. Its processes belong to the run, as those of calls do. `number`
@@ -345,7 +355,11 @@ impl Executor {
             match progress {
                 Progress::Message(message) => {
                     let (task, call, message) = (task.clone(), call.clone(), clean(message));
-                    observer.event(&RunEvent::Progress { task, call, message });
+                    observer.event(&RunEvent::Progress { task, call, message, fraction: None });
+                }
+                Progress::Part { fraction, message } => {
+                    let (task, call, message) = (task.clone(), call.clone(), clean(message));
+                    observer.event(&RunEvent::Progress { task, call, message, fraction: Some(fraction) });
                 }
                 Progress::Warning(message) => {
                     let message = format!("{task}: {}", clean(message));
@@ -373,6 +387,7 @@ impl Executor {
 
     pub(crate) fn forget(&mut self, key: Key) {
         self.by_task.remove(&key);
+        self.spans.end(key);
     }
 }
 
@@ -389,6 +404,7 @@ impl RunContext {
         context.programs = self.resources.programs.clone();
         context.secrets = Some(self.resources.vault.clone());
         context.data = self.engine.data.clone();
+        context.layers = Arc::clone(&self.engine.layers);
         context
     }
 }
@@ -531,6 +547,9 @@ async fn run(
             let message = names.as_written(error_chain(&error) + &more);
             let mut end = failed(error.class(), redactor.text(&message).into_owned(), result);
             if let CallEnd::Failed { error: stored, .. } = &mut end {
+                let RetryAdvice { is_retried, after } = error.retry_advice();
+                stored.is_retried = is_retried;
+                stored.retry_after = after.map(Period);
                 stored.grant = error.grant().and_then(|grant| grant_of(&grant, &redactor));
             }
             end

@@ -88,6 +88,9 @@ pub enum RunEvent {
         call: CallId,
         /// Text of the report, with secrets removed.
         message: String,
+        /// Part of the work that is done, from 0 to 1, if the tool tells.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fraction: Option<f64>,
     },
     /// A running program printed something. Only handles report it that were asked for output.
     Output {

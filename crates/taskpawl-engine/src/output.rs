@@ -88,6 +88,11 @@ impl Output {
         path.into()
     }
 
+    /// Returns the path of the files with the steps of a call, without their endings. Starts of a call share them.
+    pub(crate) fn stem_of_steps(&self, task: &TaskId, call: &CallId, generation: u32, round: u32) -> PathBuf {
+        self.directory.join(format!("{task}@{call}@{generation}-{round}"))
+    }
+
     /// Returns the path prefix for the output of programs that a run starts to find tools, as in [`stem`](Self::stem).
     pub(crate) fn stem_of_search(&self, run: &RunId, number: usize) -> PathBuf {
         self.directory.join(format!("{run}@tools@{number}"))
@@ -212,14 +217,18 @@ fn list(directory: &Path, kind: fn(&str) -> Option<OutputKind>) -> io::Result<Ve
     Ok(files)
 }
 
-/// Parses `TASK@CALL@START.stdout` or `.stderr`; with `.part` appended it is an unfinished replacement.
+/// Parses `TASK@CALL@START.stdout` or `.stderr`, and `TASK@CALL@GENERATION-ROUND.steps` or `.details`, which belong to no single start. With
+/// `.part` appended it is an unfinished replacement.
 fn stream_of(name: &str) -> Option<OutputKind> {
     if let Some(whole) = name.strip_suffix(".part") {
         return stream_of(whole).map(|_| OutputKind::Scrap);
     }
-    let stem = name.strip_suffix(".stdout").or_else(|| name.strip_suffix(".stderr"))?;
-    let mut parts = stem.split('@');
-    let (task, call, start) = (parts.next()?, parts.next()?, parts.next()?.parse().ok()?);
+    let of_start = name.strip_suffix(".stdout").or_else(|| name.strip_suffix(".stderr"));
+    let of_steps = || name.strip_suffix(".steps").or_else(|| name.strip_suffix(".details"));
+    let mut parts = of_start.or_else(of_steps)?.split('@');
+    let (task, call, number) = (parts.next()?, parts.next()?, parts.next()?);
+    // No start has the number 0: steps are kept as long as their task is open.
+    let start = if of_start.is_some() { number.parse().ok()? } else { 0 };
     let stream = OutputKind::Stream { task: TaskId::from(task), call: CallId::from(call), start };
     parts.next().is_none().then_some(stream)
 }

@@ -25,6 +25,7 @@ use crate::observer::{GuardedObserver, Observer, RunEvent};
 use crate::options::RunOptions;
 use crate::private_tmp::PrivateTmp;
 use crate::recovery::Recovery;
+use crate::spans::RunSpan;
 use crate::summary::RunSummary;
 use crate::variable_key::VariableKey;
 use crate::variables::VariableValues;
@@ -70,11 +71,23 @@ impl Engine {
         let values = VariableValues::new(&confinement.environment(), &options.variables);
         let digests = Arc::new(values.digests(&engine.variable_key()?));
         let variables = options.variables.clone();
-        let held = RunResources { programs, confinement, vault, keys, variables, values, digests };
+        let span = RunSpan::new(&id);
+        let held = RunResources {
+            programs,
+            confinement,
+            vault,
+            keys,
+            variables,
+            values,
+            digests,
+            span: span.clone(),
+        };
         // Boxed to keep the future of `run_all_ready` small for its callers.
-        let run =
-            Box::pin(Dispatcher::new(&engine, held, manager.clone(), id.clone(), &options, notifier).run());
-        let (mut summary, notifier) = run.await?;
+        let run = async {
+            Box::pin(Dispatcher::new(&engine, held, manager.clone(), id.clone(), &options, notifier).run())
+                .await
+        };
+        let (mut summary, notifier) = span.enter(run).await?;
         let warnings = notifier.finish(&summary).await;
         if let Some(observer) = &options.observer {
             for message in warnings {
@@ -153,8 +166,7 @@ impl Engine {
     fn missing_tool(&self, task: &Task) -> Option<String> {
         let left = task.metadata.tool_calls.iter().filter(|call| !call.status.is_settled());
         let mut names = left.map(|call| call.tool_name.clone());
-        let may_be_found = |name: &str| self.finder.as_ref().is_some_and(|finder| finder.may_find(name));
-        names.find(|name| self.tools.get(name).is_none() && !may_be_found(name))
+        names.find(|name| self.tools.get(name).is_none() && !self.may_find(name))
     }
 
     /// Returns the key for digests of variables.

@@ -79,6 +79,28 @@ impl Manager {
         self.page(query, |view| view.find(&more))
     }
 
+    /// Returns the tasks with these ids or unique prefixes, in this order, from one snapshot.
+    pub fn get_all(&self, ids: &[String]) -> Result<Vec<Task>, Error> {
+        let mut tasks = self.read(|view| {
+            let keys = ids.iter().map(|id| resolve(view, id)).collect::<Result<Vec<_>, _>>()?;
+            Ok(read_tasks(view, &keys)?)
+        })?;
+        self.mark_ended_claims(&mut tasks);
+        self.mark_ending(&mut tasks)?;
+        Ok(tasks)
+    }
+
+    /// Returns the matching tasks like [`list`](Self::list), always with their total number. Counting reads every matching task, unless
+    /// the query has only statuses.
+    pub fn list_counted(&self, query: &Query) -> Result<Page, Error> {
+        let mut page = self.list(query)?;
+        if page.total.is_none() {
+            let all = Query { limit: 0, offset: 0, ..query.clone() };
+            page.total = Some(self.read(|view| Ok(view.find(&all)?.len() as u64))?);
+        }
+        Ok(page)
+    }
+
     /// Reads the tasks that `find` returns. It must return one more than the query asks for, if there are
     /// more.
     fn page(

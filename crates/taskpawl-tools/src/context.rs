@@ -14,8 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::data::Data;
 use crate::error::ToolError;
+use crate::layer::CallLayer;
 use crate::sandbox::ClosedPlaces;
 use crate::scan::{MAX_SCAN, MIN_SCAN, ScanBounds};
+use crate::steps::SharedJournal;
 use crate::vault::Vault;
 
 /// Context of one tool call: its ids, directories, limits, and the sinks for progress and usage.
@@ -77,6 +79,10 @@ pub struct CallContext {
     pub plan: Option<Arc<OwnedFd>>,
     /// Values that the host gave to its tools. See [`get`](Self::get).
     pub data: Data,
+    /// Keeps the steps of the call; `None` outside of a run. See [`step`](Self::step).
+    pub journal: Option<SharedJournal>,
+    /// Layers around the call, the outermost first.
+    pub layers: Arc<[Arc<dyn CallLayer>]>,
     /// Secrets of the run, for tools whose own configuration names some; secrets in arguments are already substituted.
     ///
     /// A secret that is requested here is redacted from then on in everything that the run stores. `None` outside of a
@@ -116,11 +122,18 @@ impl Default for CallLimits {
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 /// Message that a call sends while it runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Progress {
     /// One line for an observer of the run.
     Message(String),
+    /// A part of the work that is done.
+    Part {
+        /// From 0 to 1.
+        fraction: f64,
+        /// One line for an observer of the run.
+        message: String,
+    },
     /// One line that must reach the person who started the run, even without a live display.
     Warning(String),
 }
@@ -162,6 +175,8 @@ impl CallContext {
             environment: Arc::default(),
             plan: None,
             data: Data::default(),
+            journal: None,
+            layers: Arc::default(),
             secrets: None,
         }
     }
@@ -206,6 +221,14 @@ impl CallContext {
     pub fn report(&self, message: impl Into<String>) {
         if let Some(sink) = &self.progress {
             sink(Progress::Message(crate::text::head_of_text(message.into(), MAX_MESSAGE_BYTES)));
+        }
+    }
+
+    /// Tells the observers how much of the work is done, from 0 to 1, like [`report`](Self::report).
+    pub fn progress(&self, fraction: f64, message: impl Into<String>) {
+        if let Some(sink) = &self.progress {
+            let message = crate::text::head_of_text(message.into(), MAX_MESSAGE_BYTES);
+            sink(Progress::Part { fraction: fraction.clamp(0.0, 1.0), message });
         }
     }
 

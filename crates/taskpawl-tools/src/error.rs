@@ -8,6 +8,7 @@ use taskpawl_process::SpawnError;
 use taskpawl_text::cut;
 use thiserror::Error;
 
+use crate::adjusted::AdjustedError;
 use crate::sandbox::{ClosedReason, Grant, Hint};
 use crate::scan::ScanStopped;
 use crate::secrets::SecretError;
@@ -105,6 +106,9 @@ pub enum ToolError {
     /// The tool failed with an error of its own.
     #[error(transparent)]
     Other(Box<dyn Error + Send + Sync>),
+    /// The tool failed with an error whose class or retries it decides itself. See [`ToolError::with_class`].
+    #[error(transparent)]
+    Adjusted(Box<AdjustedError>),
     /// The call was cancelled.
     #[error("the call was cancelled")]
     Cancelled {
@@ -194,8 +198,9 @@ impl ToolError {
     }
 
     /// Returns the class of the failure as a stable word. Statistics group by it, and retry rules refer to it.
-    pub fn class(&self) -> &'static str {
+    pub fn class(&self) -> &str {
         match self {
+            Self::Adjusted(adjusted) => adjusted.class.as_deref().unwrap_or_else(|| adjusted.error.class()),
             Self::InvalidArgs { .. } => "invalid_args",
             Self::Io { .. } | Self::Spawn(SpawnError::Output { .. }) => "io",
             Self::OutsideRoot { .. } => "outside_root",
@@ -239,6 +244,9 @@ impl ToolError {
     }
 
     fn sandbox_hint(&self) -> Option<&Hint> {
+        if let Self::Adjusted(adjusted) = self {
+            return adjusted.error.sandbox_hint();
+        }
         if let Self::Exit { hint, .. } = self {
             return hint.as_deref();
         }
@@ -248,6 +256,7 @@ impl ToolError {
     /// Returns the partial or complete result of the failed call, in the form of its normal result.
     pub fn result(&self) -> Option<&Value> {
         match self {
+            Self::Adjusted(adjusted) => adjusted.error.result(),
             Self::Exit { result, .. }
             | Self::InvalidJson { result, .. }
             | Self::Answered { result, .. }

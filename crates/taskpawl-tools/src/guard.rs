@@ -1,5 +1,6 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -9,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::{CallContext, interrupted};
 use crate::error::ToolError;
+use crate::layer::Next;
 use crate::registry::RegisteredTool;
 
 /// Runs a tool call with argument validation, deadline and panic handling.
@@ -34,7 +36,8 @@ pub async fn call_guarded(
     // A call that is already cancelled or late must not start at all.
     cx.check()?;
     let (cancel, deadline, grace) = (cx.cancel.clone(), cx.deadline, cx.limits.grace);
-    let work = AssertUnwindSafe(async { tool.tool().call(cx, args).await }).catch_unwind();
+    let layers = Arc::clone(&cx.layers);
+    let work = AssertUnwindSafe(async { Next::new(&tool, &layers).run(cx, args).await }).catch_unwind();
     tokio::select! {
         biased;
         ended = work => ended.unwrap_or_else(|panic| Err(panicked(&*panic))),

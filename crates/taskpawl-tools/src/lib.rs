@@ -22,6 +22,7 @@
 //! # });
 //! ```
 
+mod adjusted;
 mod builtin;
 mod command_tool;
 mod context;
@@ -33,6 +34,7 @@ mod foresee;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod guard;
+mod layer;
 mod policy;
 mod redact;
 mod registry;
@@ -42,10 +44,12 @@ mod scan;
 mod schema;
 mod scope;
 mod secrets;
+mod steps;
 mod text;
 mod tool;
 mod vault;
 
+pub use adjusted::{AdjustedError, RetryAdvice};
 pub use builtin::has_unfit_ignore_file;
 #[cfg(feature = "http")]
 pub use builtin::http::{HttpAccess, InvalidHost};
@@ -57,6 +61,7 @@ pub use files::{open_file, read_if_there};
 pub use finder::ToolFinder;
 pub use foresee::Foreseen;
 pub use guard::{call_guarded, panic_text};
+pub use layer::{CallLayer, Next};
 pub use policy::{
     CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, NearRule, Policy, PolicyCall, PolicyError,
     PolicyFiles, Rule, SandboxLift, SandboxNeed, Standing, Step, content_hash, policy_schema,
@@ -70,6 +75,7 @@ pub use sandbox::{
 pub use scan::{ScanBounds, ScanStopped};
 pub use scope::{current_scope, in_scope};
 pub use secrets::{ConfiguredSecrets, MIN_SECRET_BYTES, NoSecrets, SecretError, SecretFrom, SecretSource};
+pub use steps::{SharedJournal, StepJournal};
 pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
     OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox, SearchPath,

@@ -7,7 +7,7 @@ use crate::builtin;
 #[cfg(feature = "http")]
 use crate::builtin::http::HttpAccess;
 use crate::error::{RegistryError, ToolError};
-use crate::schema::{Schema, SchemaError, nearest};
+use crate::schema::{Schema, SchemaError, Violation, nearest};
 use crate::tool::{Tool, ToolSpec};
 
 /// Tools by their unique names.
@@ -190,8 +190,22 @@ impl RegisteredTool {
     pub fn check_args(&self, args: &Value) -> Result<(), ToolError> {
         match self.tool.policy_args() {
             Some(names) => check_names(&self.spec().name, &names, args),
-            None => check(self.args.get(self.spec()), &self.spec().name, args),
+            None => self
+                .args
+                .get(self.spec())
+                .check(args)
+                .map_err(|violation| refusal(&self.spec().name, violation)),
         }
+    }
+
+    /// Checks the arguments that a plan gives to a call. A text with an expression, `${{ … }}`, may become any value when the call
+    /// starts; all other values, the names of arguments and the required ones are checked.
+    pub fn check_planned_args(&self, args: &Value) -> Result<(), ToolError> {
+        if let Some(names) = self.tool.policy_args() {
+            return check_names(&self.spec().name, &names, args);
+        }
+        let checked = self.args.get(self.spec()).check_parts(args, is_expression);
+        checked.map_err(|violation| refusal(&self.spec().name, violation))
     }
 
     /// Checks the arguments of a call that is about to start. This is [`check_args`](Self::check_args), but a tool that
@@ -218,16 +232,17 @@ fn check_names(tool: &str, names: &[&str], args: &Value) -> Result<(), ToolError
     })
 }
 
-fn check(schema: &Schema, tool: &str, args: &Value) -> Result<(), ToolError> {
-    schema.check(args).map_err(|violation| ToolError::InvalidArgs {
-        tool: tool.to_owned(),
-        field: format!("args{}", violation.at),
-        problem: violation.problem,
-    })
+/// Returns whether a value is a text with an expression.
+fn is_expression(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.contains("${{"))
+}
+
+fn refusal(tool: &str, Violation { at, problem }: Violation) -> ToolError {
+    ToolError::InvalidArgs { tool: tool.to_owned(), field: format!("args{at}"), problem }
 }
 
 /// Checks arguments of `tool` against an external schema. Keywords that this version does not know are ignored, for the
 /// owner of the schema checks the arguments as well.
 pub fn check_foreign(tool: &str, schema: &Value, args: &Value) -> Result<(), ToolError> {
-    check(&Schema::lenient(schema), tool, args)
+    Schema::lenient(schema).check(args).map_err(|violation| refusal(tool, violation))
 }

@@ -6,13 +6,18 @@ use std::time::Duration;
 use serde_json::Value;
 use taskpawl_engine::Engine;
 use taskpawl_manager::{ApplyOptions, Digest, Ending, Error, Manager};
+use taskpawl_model::advice::Hint;
 use taskpawl_model::command::{ApplyReport, Command, NewTask};
-use taskpawl_model::plan::{Plan, expand_plan, parse_plan, read_plan};
+use taskpawl_model::plan::{
+    PlanError, PlanErrors, PlanProblem, Position, expand_plan, parse_plan, read_plan,
+};
 use taskpawl_model::rules::Means;
 use taskpawl_model::task::{Event, Status, Task};
 use taskpawl_model::value::{Map, TaskId};
 use taskpawl_model::view::Query;
 use taskpawl_store::{Diagnostic, Location, Severity};
+
+use crate::plan::Plan;
 
 /// Lease of a claim made by [`Blocking::update_task_status`], unless its holder renews it.
 const LEASE: Duration = Duration::from_mins(30);
@@ -161,16 +166,28 @@ impl Blocking {
         Ok(deleted.pop().expect("BUG: one task was deleted"))
     }
 
-    /// Applies a plan under `name`, and updates the tasks that differ from the last version with that name.
-    pub fn apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
-        self.manager().apply(plan, name, options)
+    /// Applies a plan, see [`Taskpawl::apply`](crate::Taskpawl::apply).
+    pub fn apply(&self, plan: impl Into<Plan>) -> Result<ApplyReport, Error> {
+        self.apply_with(plan, ApplyOptions::default())
+    }
+
+    /// Applies a plan with options, see [`Taskpawl::apply`](crate::Taskpawl::apply).
+    pub fn apply_with(&self, plan: impl Into<Plan>, options: ApplyOptions) -> Result<ApplyReport, Error> {
+        let plan = read_plan(&plan.into().to_text()?)?;
+        let Some(name) = plan.name.clone() else {
+            let problem = PlanProblem::Missing { field: "name", of: "a plan" };
+            let hint = Some(Hint::new("`Plan::named` sets it"));
+            let error = PlanError { at: Position::default(), path: String::new(), problem, hint };
+            return Err(PlanErrors::from(error).into());
+        };
+        self.manager().apply(plan, &name, options)
     }
 
     /// Parses a plan in JSON or YAML and applies it under its own name, or under `name` if it has none.
     pub fn apply_text(&self, text: &str, name: &str) -> Result<ApplyReport, Error> {
         let plan = read_plan(text)?;
         let name = plan.name.clone().unwrap_or_else(|| name.to_owned());
-        self.apply(plan, &name, ApplyOptions::default())
+        self.manager().apply(plan, &name, ApplyOptions::default())
     }
 
     /// Parses a plan in JSON or YAML and returns its long form, with every short form expanded.

@@ -11,8 +11,8 @@ use taskpawl_store::{Location, open};
 #[cfg(feature = "http")]
 use taskpawl_tools::HttpAccess;
 use taskpawl_tools::{
-    CEILING, Data, IntoTool, NoSecrets, Policy, PolicyFiles, Registry, SandboxPlaces, SandboxSettings,
-    SecretSource, Supervision, Tool, ToolFinder,
+    CEILING, CallLayer, Data, IntoTool, NoSecrets, Policy, PolicyFiles, Registry, SandboxPlaces,
+    SandboxSettings, SecretSource, Supervision, Tool, ToolFinder,
 };
 
 use crate::error::OpenError;
@@ -44,6 +44,7 @@ pub struct Builder {
     http: HttpAccess,
     tools: Vec<Arc<dyn Tool>>,
     data: Data,
+    layers: Vec<Arc<dyn CallLayer>>,
     finder: Option<Arc<dyn ToolFinder>>,
 }
 
@@ -72,6 +73,7 @@ impl Builder {
             http: HttpAccess::public(),
             tools: Vec::new(),
             data: Data::default(),
+            layers: Vec::new(),
             finder: None,
         }
     }
@@ -239,6 +241,13 @@ impl Builder {
         self
     }
 
+    /// Adds a layer around every call of this handle's runs, also those of built-in tools. The first one is the outermost.
+    #[must_use]
+    pub fn layer(mut self, layer: impl CallLayer + 'static) -> Self {
+        self.layers.push(Arc::new(layer));
+        self
+    }
+
     /// Sets the tool lookup: finds tools during a run that a call names and that were not added here. Default: such tools are
     /// missing.
     #[must_use]
@@ -307,12 +316,14 @@ impl Builder {
             Engine::new(manager, tools, project).with_secrets(self.secrets)
         };
         let engine = engine.with_supervision(self.supervision).with_sandbox(self.sandbox, places);
-        let engine = engine.with_data(self.data);
+        let engine = engine.with_data(self.data.clone()).with_layers(self.layers);
         let engine = match self.finder {
             Some(finder) => engine.with_finder(finder),
             None => engine,
         };
-        Ok(Taskpawl::new(engine, self.location, temporary))
+        // The handle of the tools is not among their own values: a cycle of references would never be freed.
+        let of_tools = Taskpawl::new(engine.clone(), self.location.clone(), temporary.clone());
+        Ok(Taskpawl::new(engine.with_data(self.data.with(of_tools)), self.location, temporary))
     }
 }
 

@@ -2,6 +2,9 @@
 
 mod checker;
 
+use std::fmt;
+
+use serde_json::{Value, json};
 use taskpawl_engine::RunVariables;
 use taskpawl_manager::Error;
 use taskpawl_model::advice::Hint;
@@ -16,6 +19,7 @@ use taskpawl_model::value::TaskId;
 use taskpawl_text::nearest;
 
 use self::checker::Checker;
+use crate::blocking::Blocking;
 use crate::facade::Taskpawl;
 
 /// The most problems in the result of a check. The others are counted.
@@ -45,6 +49,7 @@ impl CheckSeverity {
 
 /// A problem of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CheckProblem {
     /// Its effect.
     pub severity: CheckSeverity,
@@ -60,6 +65,34 @@ pub struct CheckProblem {
     pub hint: Option<Hint>,
 }
 
+impl CheckProblem {
+    /// Returns the problem as data. See [`PlanCheck::to_json`].
+    pub fn to_json(&self) -> Value {
+        let Self { severity, code, at, path, message, hint } = self;
+        let mut data = json!({"severity": severity.as_str(), "code": code, "path": path, "message": message});
+        if *at != Position::default() {
+            (data["line"], data["column"]) = (json!(at.line), json!(at.column));
+        }
+        if let Some(hint) = hint {
+            data["hint"] = json!(hint.to_string());
+        }
+        data
+    }
+}
+
+impl fmt::Display for CheckProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.at != Position::default() {
+            write!(f, "{}: ", self.at)?;
+        }
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)?;
+        self.hint.iter().try_for_each(|hint| write!(f, " ({hint})"))
+    }
+}
+
 /// Everything that is known about a plan before it runs. It can be applied if there are no errors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanCheck {
@@ -72,6 +105,21 @@ pub struct PlanCheck {
 }
 
 impl PlanCheck {
+    /// Returns whether the plan can be applied.
+    pub fn is_ok(&self) -> bool {
+        self.errors == 0
+    }
+
+    /// Returns the problems as a list for models and programs. Each has `severity`, `code`, `path`, `message`, and if known `line`,
+    /// `column` and `hint`.
+    pub fn to_json(&self) -> Value {
+        let mut list: Vec<Value> = self.problems.iter().map(CheckProblem::to_json).collect();
+        if self.omitted > 0 {
+            list.push(json!({"omitted": self.omitted}));
+        }
+        list.into()
+    }
+
     fn of(text: &str, mut found: Vec<Problem>) -> Self {
         let is_error = |problem: &&Problem| problem.found.severity == CheckSeverity::Error;
         let errors = found.iter().filter(is_error).count();
@@ -105,7 +153,73 @@ impl std::fmt::Debug for CheckOptions<'_> {
     }
 }
 
+/// The failure of [`Taskpawl::check`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The plan has faults.
+    #[error("the plan has {} faults: {}", .0.errors, first(.0))]
+    Faults(PlanCheck),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+fn first(found: &PlanCheck) -> String {
+    found.problems.first().map(ToString::to_string).unwrap_or_default()
+}
+
 impl Taskpawl {
+    /// Checks a plan before it is applied: a text in JSON or YAML, data, or a built plan. Nothing is written, and nothing is started.
+    ///
+    /// All stages run as far as they can, as in [`Blocking::check_text`], so that a model can correct everything at once:
+    ///
+    /// ```
+    /// use taskpawl::{CheckError, Taskpawl};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let plans = Taskpawl::open(":memory:")?;
+    /// let Err(CheckError::Faults(found)) = plans.check("tasks: [{id: a, call: {slep: {}}}]").await else { panic!() };
+    /// let faults = found.to_json();
+    /// assert_eq!((&faults[0]["code"], &faults[0]["line"]), (&"unknown_tool".into(), &1.into()));
+    /// assert_eq!(faults[0]["hint"], "did you mean `sleep`?");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`CheckError::Faults`] has all errors, and the warnings. A plan with warnings alone is returned.
+    pub async fn check(&self, plan: impl Into<crate::Plan>) -> Result<crate::Plan, CheckError> {
+        let plan = plan.into();
+        let text = plan.to_text().map_err(|errors| {
+            CheckError::Faults(PlanCheck::of(
+                "",
+                errors.errors().iter().cloned().map(Problem::of_plan).collect(),
+            ))
+        })?;
+        let found = self.offload(move |plans| plans.check_own(&text)).await?;
+        if found.is_ok() { Ok(plan) } else { Err(CheckError::Faults(found)) }
+    }
+}
+
+impl Blocking {
+    /// Checks the text of a plan of this program, whose tools and variables are those of this handle.
+    fn check_own(&self, text: &str) -> Result<PlanCheck, Error> {
+        let explain = |name: &str| {
+            if self.engine.may_find(name) {
+                return None;
+            }
+            let tools = self.engine.tools();
+            Some(match nearest(name, tools.names()) {
+                Some(near) => Hint::new("did you mean ").data(near).text("?"),
+                None => Hint::new(format!("the tools are {}", tools.names().collect::<Vec<_>>().join(", "))),
+            })
+        };
+        let (origin, variables) = (self.manager().context().origin, RunVariables::default());
+        self.check_text(text, CheckOptions { origin, variables: &variables, explain: &explain })
+    }
+
     /// Checks the text of a plan file, JSON or YAML. All stages run as far as they can: the syntax and the fields, ids and
     /// references, dependencies on tasks of the store, tools and their arguments, fields of results, paths, hosts,
     /// programs, secrets and variables, and the decisions of the policy. Nothing is written, and nothing is started.
@@ -141,10 +255,10 @@ impl Taskpawl {
         found: &mut Vec<Problem>,
     ) -> Result<(), Error> {
         let checker = Checker {
-            registry: self.engine().tools(),
-            root: &self.engine().project().root,
+            registry: self.engine.tools(),
+            root: &self.engine.project().root,
             policy_hook: self.manager().policy_hook().map(|hook| &**hook),
-            secrets: &**self.engine().secrets(),
+            secrets: &**self.engine.secrets(),
             plan,
             origin: options.origin,
             explain: options.explain,
@@ -158,7 +272,7 @@ impl Taskpawl {
 
     /// Checks that the variables are set that the plan requires, or that its calls name.
     fn missing_variables(&self, plan: &Plan, variables: &RunVariables) -> Vec<Problem> {
-        let is_missing = |name: &str| !variables.contains(name) && !self.engine().has_outer_variable(name);
+        let is_missing = |name: &str| !variables.contains(name) && !self.engine.has_outer_variable(name);
         let required = plan.requires.env.iter().filter(|name| is_missing(name));
         let required = required.map(|name| Problem {
             found: CheckProblem {

@@ -1,15 +1,45 @@
 //! The commands and reads that do not block the runtime.
 
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use taskpawl_manager::{ApplyOptions, Approving, Digest, Error, HistoryEntry, HistoryFilter, Manager};
+use taskpawl_manager::{ApplyOptions, Approving, Digest, Error, HistoryEntry, HistoryFilter, Manager, Page};
 use taskpawl_model::command::{ApplyReport, NewTask};
-use taskpawl_model::plan::Plan;
 use taskpawl_model::task::{Status, Task};
 use taskpawl_model::value::{Map, TaskId};
 use taskpawl_model::view::Query;
 
 use crate::blocking::{Blocking, StatusChange};
 use crate::facade::Taskpawl;
+use crate::plan::Plan;
+
+/// The failure of [`Taskpawl::result`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResultError {
+    /// The task has no result yet, or has failed.
+    #[error("task `{id}` is {status}{}", .error.as_ref().map(|error| format!(": {error}")).unwrap_or_default())]
+    NotDone {
+        /// Id of the task.
+        id: TaskId,
+        /// Its status.
+        status: Status,
+        /// Reason of a failure.
+        error: Option<String>,
+    },
+    /// The result has another type.
+    #[error("the result of task `{id}` does not fit")]
+    Type {
+        /// Id of the task.
+        id: TaskId,
+        /// The difference.
+        source: serde_json::Error,
+    },
+    /// The task is unknown, or the store failed.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
 
 impl Taskpawl {
     /// Carries out any command of the [`Manager`] on a blocking thread of tokio.
@@ -71,6 +101,35 @@ impl Taskpawl {
         self.offload(move |plans| plans.list_tasks(&filter)).await
     }
 
+    /// Returns the tasks with these ids or unique prefixes, in this order, from one state of the store.
+    pub async fn get_tasks(&self, ids: &[&str]) -> Result<Vec<Task>, Error> {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        self.manage(move |manager| manager.get_all(&ids)).await
+    }
+
+    /// Returns the result of a task as a type.
+    ///
+    /// # Errors
+    /// The task is not done, or its result does not fit the type.
+    pub async fn result<T: DeserializeOwned>(&self, id: &str) -> Result<T, ResultError> {
+        let task = self.get_task(id).await?;
+        if task.status != Status::Done {
+            return Err(ResultError::NotDone { id: task.id, status: task.status, error: task.error });
+        }
+        task.result_as().map_err(|source| ResultError::Type { id: task.id, source })
+    }
+
+    /// Returns a page of the matching tasks, with the number of all matching tasks.
+    pub async fn page(&self, filter: &Query) -> Result<Page, Error> {
+        let filter = filter.clone();
+        self.manage(move |manager| manager.list_counted(&filter)).await
+    }
+
+    /// Returns the number of tasks by status.
+    pub async fn counts(&self) -> Result<BTreeMap<Status, u64>, Error> {
+        self.manage(Manager::counts).await
+    }
+
     /// Changes the status of a task by hand, like [`Blocking::update_task_status`].
     pub async fn update_task_status(
         &self,
@@ -118,10 +177,23 @@ impl Taskpawl {
         self.offload(move |plans| plans.delete_task(&id)).await
     }
 
-    /// Applies a plan under `name`, and updates the tasks that differ from the last version with that name.
-    pub async fn apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
-        let name = name.to_owned();
-        self.offload(move |plans| plans.apply(plan, &name, options)).await
+    /// Applies a plan under its name in one commit: creates its tasks, and updates those that differ from the last version with that
+    /// name. It is a text, JSON or built; all of it is applied, or nothing.
+    ///
+    /// # Errors
+    /// The plan has errors or no name, or changes tasks that have ended: [`apply_with`](Self::apply_with) decides about those.
+    pub async fn apply(&self, plan: impl Into<Plan>) -> Result<ApplyReport, Error> {
+        self.apply_with(plan, ApplyOptions::default()).await
+    }
+
+    /// Applies a plan like [`apply`](Self::apply), with options.
+    pub async fn apply_with(
+        &self,
+        plan: impl Into<Plan>,
+        options: ApplyOptions,
+    ) -> Result<ApplyReport, Error> {
+        let plan = plan.into();
+        self.offload(move |plans| plans.apply_with(plan, options)).await
     }
 
     /// Parses a plan in JSON or YAML and applies it under its own name, or under `name` if it has none.

@@ -6,7 +6,7 @@ use taskpawl_engine::{Engine, RunError, RunOptions, RunSummary};
 use taskpawl_manager::Manager;
 use taskpawl_model::task::ActorKind;
 use taskpawl_store::{Location, PlanSocket};
-use taskpawl_tools::{CallContext, inherited};
+use taskpawl_tools::{CallContext, ToolSpec, inherited};
 
 use crate::blocking::Blocking;
 use crate::builder::Builder;
@@ -86,6 +86,12 @@ impl Taskpawl {
     #[must_use]
     pub fn acting_as_kind(&self, kind: ActorKind) -> Self {
         self.with_engine(self.engine().clone().with_kind(kind))
+    }
+
+    /// Returns the descriptions of the tools, for a model that proposes plans.
+    pub fn tool_specs(&self) -> Vec<ToolSpec> {
+        let tools = self.engine().tools();
+        tools.names().filter_map(|name| Some(tools.get(name)?.spec().clone())).collect()
     }
 
     /// Returns the engine, which runs the tasks of this store.

@@ -26,13 +26,18 @@ mod blocking;
 mod builder;
 mod changes;
 mod check;
+mod claims;
 mod commands;
+mod context;
 mod error;
 mod facade;
 mod near;
+mod plan;
 mod policy_adapter;
 pub mod prelude;
 mod run;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(feature = "macros")]
 pub mod typed;
 
@@ -41,17 +46,22 @@ pub use blocking::{Blocking, StatusChange};
 pub use builder::Builder;
 pub use changes::Changes;
 pub use check::{
-    CheckOptions, CheckProblem, CheckSeverity, ExplainTool, MAX_PROBLEMS, PlanCheck, unmarked_warning,
+    CheckError, CheckOptions, CheckProblem, CheckSeverity, ExplainTool, MAX_PROBLEMS, PlanCheck,
+    unmarked_warning,
 };
+pub use claims::{Claimed, ReportError};
+pub use commands::ResultError;
+pub use context::PlansOfCall;
 pub use error::OpenError;
 pub use facade::Taskpawl;
 pub use near::{AskedByRule, near_rules};
+pub use plan::{IntoCall, Plan, TaskBuilder};
 pub use run::{Run, RunBuilder};
 pub use taskpawl_engine::{
     ApprovalVerdict, Approver, CallFailure, ChangedBeyond, EndedEarly, Engine, EnvFileError, FailedTask,
-    FailureGroup, KeySource, LateFilesOfRun, NotRun, Observer, Output, OutputPart, OutputStream, Project,
-    PruneOptions, PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage,
-    RunVariables, TaskUsage, VariableError, Waiting,
+    FailureGroup, KeySource, LateFilesOfRun, NotRun, Observer, Outcome, Output, OutputPart, OutputStream,
+    Project, PruneOptions, PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary,
+    RunUsage, RunVariables, TaskUsage, VariableError, Waiting,
 };
 /// Turns an async function into a tool.
 ///
@@ -88,7 +98,8 @@ pub use taskpawl_model as model;
 pub use taskpawl_store as store;
 pub use taskpawl_tools as tools;
 pub use taskpawl_tools::{
-    SandboxMode, SandboxSettings, SecretError, SecretSource, Supervision, child_entry, is_below_supervisor,
+    CallLayer, Next, SandboxMode, SandboxSettings, SecretError, SecretSource, Supervision, child_entry,
+    is_below_supervisor,
 };
 
 /// Compiles and runs the examples of `docs/library.md`.

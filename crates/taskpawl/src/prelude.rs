@@ -3,6 +3,8 @@
 pub use crate::model::command::NewTask;
 pub use crate::model::value::TaskId;
 pub use crate::tools::{CallContext, ToolError};
-pub use crate::{Approver, Observer, Run, RunEvent, RunOptions, RunSummary, Taskpawl};
+pub use crate::{
+    Approver, Observer, Outcome, Plan, PlansOfCall, Run, RunEvent, RunOptions, RunSummary, Taskpawl,
+};
 #[cfg(feature = "macros")]
 pub use crate::{tool, typed::FnTool};

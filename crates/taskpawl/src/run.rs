@@ -187,6 +187,12 @@ impl Run {
         self.control.stop();
     }
 
+    /// Ends the run as its process would by dying: nothing more is recorded, and the next run recovers its tasks. Returns when it is gone.
+    #[cfg(feature = "testing")]
+    pub(crate) async fn abort(&mut self) {
+        self.work.shutdown().await;
+    }
+
     /// Returns a handle that can stop the run from elsewhere.
     pub fn control(&self) -> RunControl {
         self.control.clone()

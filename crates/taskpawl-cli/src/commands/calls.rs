@@ -140,23 +140,10 @@ fn look_at(toolbox: &Toolbox, servers: &McpServers, call: &CallSpec) -> Option<T
     {
         return Some(ToolProblem::Wrong { field, problem });
     }
-    // The value of an expression, and so its type, is known only when the call starts.
-    if call.args.values().any(has_expression) {
-        return None;
-    }
-    match tool.check_args(&Value::Object(Map::clone(&call.args))) {
+    match tool.check_planned_args(&Value::Object(Map::clone(&call.args))) {
         Err(ToolError::InvalidArgs { field, problem, .. }) => Some(ToolProblem::Wrong { field, problem }),
         Err(other) => Some(ToolProblem::Wrong { field: "args".to_owned(), problem: other.to_string() }),
         Ok(()) => None,
-    }
-}
-
-fn has_expression(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains("${{"),
-        Value::Array(items) => items.iter().any(has_expression),
-        Value::Object(map) => map.values().any(has_expression),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -169,7 +169,7 @@ pub(super) fn accepted(
     variables: &RunVariables,
 ) -> Result<Option<Problems>, CliError> {
     let options = CheckOptions { origin, variables, explain: &|name| explain_tool(app, name) };
-    let found = plans.check_text(&text.text, options)?;
+    let found = plans.blocking().check_text(&text.text, options)?;
     let lines = found.problems.iter().map(|problem| PlanProblemLine::new(&text.shown, problem));
     let problems = Problems { problems: lines.collect(), omitted: found.omitted };
     if found.errors > 0 {

@@ -229,7 +229,7 @@ pub(super) fn problems_of(found: &PlanCheck, is_text: bool) -> (Vec<Value>, usiz
     let groups = bounded::grouped(&found.problems, |problem| (problem.code, problem.message.clone()));
     let total = groups.len() + found.omitted;
     let data = |group: &Group<&CheckProblem>| {
-        let CheckProblem { severity, code, at, path, message, hint } = group.first;
+        let CheckProblem { severity, code, at, path, message, hint, .. } = group.first;
         let path = bounded::cut_to(path, MAX_PATH);
         let mut data = json!({"severity": severity.as_str(), "code": code, "path": path});
         if is_text && *at != Position::default() {

@@ -28,6 +28,12 @@ impl PlanErrors {
     }
 }
 
+impl From<PlanError> for PlanErrors {
+    fn from(error: PlanError) -> Self {
+        Self(vec![error])
+    }
+}
+
 impl fmt::Display for PlanErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |group: &Group<&PlanError>| group.first.counted(group.count);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -12,7 +12,7 @@ use crate::value::{CallId, TaskId, used_variables};
 use crate::value::{Map, Timestamp};
 
 /// A request to approve a task or a call before it starts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalRequest {
     /// The task.
@@ -20,32 +20,32 @@ pub struct ApprovalRequest {
     /// The name of the task.
     pub name: String,
     /// The plan that created the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// The call; absent if the request is for the whole task with its subtasks.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// The question of the author.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<String>,
     /// The reason, if the author did not ask for an approval: the rule and its location.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The possible answers; empty for yes or no.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
     /// The time at which the question expires.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// The answer after that time: `reject`, `approve`, or one of the options.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_expiry: Option<String>,
     /// The SHA-256, in hexadecimal, of the calls. An approval is valid for this hash only.
     pub hash: String,
     /// The calls that would run.
     pub calls: Vec<AskedCall>,
     /// The elements of the list, if the calls would run for each of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Vec<Value>>,
 }
 
@@ -98,7 +98,7 @@ impl std::fmt::Display for LaterReason {
 }
 
 /// A call that would run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedCall {
     /// The task.
@@ -110,18 +110,18 @@ pub struct AskedCall {
     /// The arguments, evaluated.
     pub args: Map,
     /// The arguments whose values depend on calls that have not run yet. They keep the text of the author.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
     /// Permissions that it requests from the sandbox.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRequest>,
     /// The kind of author that added it.
     pub origin: Origin,
     /// Values from models that its condition and its arguments read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untrusted: Vec<UntrustedValue>,
     /// The inputs that the call trusts from then on if it is approved, even if their values change.
-    #[serde(rename = "trustInputs", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "trustInputs", default, skip_serializing_if = "Vec::is_empty")]
     pub trusts: Vec<String>,
 }
 

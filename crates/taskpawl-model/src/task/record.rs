@@ -289,12 +289,19 @@ pub struct CallError {
     /// The grant of a person that would let the call succeed, if the sandbox probably stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
+    /// The opinion of the tool whether a retry makes sense. Without one the class decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_retried: Option<bool>,
+    /// The shortest pause before a retry, as the tool asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Period>,
 }
 
 impl CallError {
     /// Makes an error that no grant would prevent.
     pub fn new(class: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { class: class.into(), message: message.into(), grant: None }
+        let (class, message) = (class.into(), message.into());
+        Self { class, message, grant: None, is_retried: None, retry_after: None }
     }
 }
 

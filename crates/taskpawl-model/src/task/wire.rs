@@ -210,6 +210,17 @@ impl Task {
         T::deserialize(self.result.as_ref().unwrap_or(&Value::Null))
     }
 
+    /// Returns the fields that authors write, as types.
+    ///
+    /// # Errors
+    /// A field of another program has a type that this version does not know.
+    pub fn spec(&self) -> Result<TaskSpec, serde_json::Error> {
+        let spec = spec_from_options(self.options.clone())?;
+        let (name, description) = (self.name.clone(), self.description.clone());
+        let metadata = self.metadata.extra.clone();
+        Ok(TaskSpec { name, description, priority: self.priority, metadata, ..spec })
+    }
+
     /// Returns the flat form. `reason` replaces the stored reason of a blocked task, which lacks the derived ids.
     pub fn from_parts(parts: TaskParts, reason: Option<BlockedReason>) -> Self {
         let TaskParts { record, calls, dependencies, subtasks, parent } = parts;

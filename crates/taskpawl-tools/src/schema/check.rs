@@ -21,9 +21,14 @@ type Checked = Result<(), Violation>;
 impl Schema {
     /// Checks a value and returns the first violation.
     pub(crate) fn check(&self, value: &Value) -> Checked {
+        self.check_parts(value, |_| false)
+    }
+
+    /// Checks a value like [`check`](Self::check), but for its parts that are not known yet, which may be anything.
+    pub(crate) fn check_parts(&self, value: &Value, is_unknown: fn(&Value) -> bool) -> Checked {
         let steps = Cell::new(MAX_STEPS);
-        let checked =
-            Checker { schema: self, at: String::new(), depth: 0, steps: &steps }.node(&self.root, value);
+        let mut whole = Checker { schema: self, at: String::new(), depth: 0, steps: &steps, is_unknown };
+        let checked = whole.node(&self.root, value);
         // `not` and alternatives hide the violation of a part that was not checked to its end.
         if steps.get() == 0 {
             return Err(Violation { at: String::new(), problem: "takes too long to check".to_owned() });
@@ -39,10 +44,15 @@ struct Checker<'a> {
     depth: usize,
     /// Remaining steps, shared by all forks.
     steps: &'a Cell<u32>,
+    /// Tells parts of the value that are not known yet.
+    is_unknown: fn(&Value) -> bool,
 }
 
 impl Checker<'_> {
     fn node(&mut self, node: &Node, value: &Value) -> Checked {
+        if (self.is_unknown)(value) {
+            return Ok(());
+        }
         if self.depth == MAX_DEPTH {
             return self.refuse("is nested too deeply");
         }
@@ -84,6 +94,7 @@ impl Checker<'_> {
         }
         if let Some(values) = &node.one_of_values
             && !values.iter().any(|expected| is_same(expected, value))
+            && self.is_known(value)
         {
             return self.refuse(format!("has to be {}, but is {}", one_of(values), shown(value)));
         }
@@ -156,7 +167,7 @@ impl Checker<'_> {
         let mut earlier = BTreeSet::new();
         let mut is_repeated = |item: &Value| {
             let number = item.as_number().map(shown_number);
-            !earlier.insert(number.unwrap_or_else(|| item.to_string()))
+            self.is_known(item) && !earlier.insert(number.unwrap_or_else(|| item.to_string()))
         };
         match items.iter().position(|item| node.has_unique_items && is_repeated(item)) {
             Some(index) => self.below(&format!("[{index}]"), |checker| checker.refuse("is a duplicate")),
@@ -177,14 +188,28 @@ impl Checker<'_> {
         if !node.one_of.is_empty() {
             // With no match at all, the violation of the best alternative is more helpful than "fits none of them".
             self.any_of(&node.one_of, value)?;
-            if node.one_of.iter().filter(|part| self.fits(part, value)).count() > 1 {
+            let is_known = self.is_known(value);
+            if is_known && node.one_of.iter().filter(|part| self.fits(part, value)).count() > 1 {
                 return self.refuse("matches more than one of the alternatives, but must match exactly one");
             }
         }
         match &node.not {
-            Some(not) if self.fits(not, value) => self.refuse(format!("must not be {}", shown(value))),
+            Some(not) if self.is_known(value) && self.fits(not, value) => {
+                self.refuse(format!("must not be {}", shown(value)))
+            }
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Returns whether the value is known with all its parts.
+    fn is_known(&self, value: &Value) -> bool {
+        let is_known = |part: &Value| self.is_known(part);
+        !(self.is_unknown)(value)
+            && match value {
+                Value::Array(items) => items.iter().all(is_known),
+                Value::Object(fields) => fields.values().all(is_known),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+            }
     }
 
     fn fits(&self, node: &Node, value: &Value) -> bool {
@@ -192,7 +217,8 @@ impl Checker<'_> {
     }
 
     fn fork(&self) -> Checker<'_> {
-        Checker { schema: self.schema, at: self.at.clone(), depth: self.depth, steps: self.steps }
+        let Self { schema, ref at, depth, steps, is_unknown } = *self;
+        Checker { schema, at: at.clone(), depth, steps, is_unknown }
     }
 
     /// Checks alternatives. If none fits, the violation deepest in the value is reported: its alternative was probably
@@ -398,6 +424,28 @@ mod tests {
             (json!({"not": {"type": "string"}}), json!("a"), " must not be the string `\"a\"`"),
             (json!({"$ref": "#"}), json!(1), " is nested too deeply"),
         ]);
+    }
+
+    #[test]
+    fn unknown_parts_may_be_anything_and_names_still_hold() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "n": {"type": "integer"},
+                "list": {"type": "array", "items": {"type": "integer"}, "uniqueItems": true},
+                "one": {"oneOf": [{"type": "object"}, {"type": "object", "minProperties": 0}]},
+            },
+            "required": ["n"],
+            "additionalProperties": false,
+        });
+        let check = |value: Value| {
+            let schema = Schema::compile(&schema).unwrap();
+            schema.check_parts(&value, |part| part == "?").map_err(|violation| violation.at)
+        };
+        assert_eq!(check(json!({"n": "?", "list": ["?", "?", 1], "one": {"a": "?"}})), Ok(()));
+        assert_eq!(check(json!({"list": "?"})), Err(".n".to_owned()));
+        assert_eq!(check(json!({"n": "?", "m": 1})), Err(".m".to_owned()));
+        assert_eq!(check(json!({"n": "?", "list": ["?", "a"]})), Err(".list[1]".to_owned()));
     }
 
     #[test]

@@ -80,10 +80,7 @@ impl Checker<'_> {
         {
             found.push(invalid(task, index, error));
         }
-        // The value of an expression, and so its type, is known only when the call starts.
-        if !has_expression(&args)
-            && let Err(error) = tool.check_args(&args)
-        {
+        if let Err(error) = tool.check_planned_args(&args) {
             found.push(invalid(task, index, error));
         }
         for foreseen in tool.foresee(&args, self.root) {
@@ -178,14 +175,4 @@ fn invalid(task: &PlanTask, index: usize, error: ToolError) -> Problem {
         (whole(), error.to_string())
     };
     Problem::new(task, part, "invalid_args", message)
-}
-
-/// Returns whether a value contains an expression, whose result is not known yet.
-fn has_expression(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains("${{"),
-        Value::Array(items) => items.iter().any(has_expression),
-        Value::Object(map) => map.values().any(has_expression),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
 }

@@ -11,7 +11,10 @@ use taskpawl::{CheckOptions, CheckSeverity, MAX_PROBLEMS, PlanCheck, RunVariable
 fn check_by(plans: &Taskpawl, origin: Origin, text: &str) -> PlanCheck {
     let explain = |name: &str| (name != "server/tool").then(|| Hint::new("no such tool"));
     let variables = RunVariables::default();
-    plans.check_text(text, CheckOptions { origin, variables: &variables, explain: &explain }).unwrap()
+    plans
+        .blocking()
+        .check_text(text, CheckOptions { origin, variables: &variables, explain: &explain })
+        .unwrap()
 }
 
 /// Returns problems as `LINE:COLUMN severity code path: message`.

@@ -164,7 +164,7 @@ fn plans_are_applied_as_text_and_as_data() {
     assert_eq!(plans.blocking().apply_text(text, "unused").unwrap().unchanged, 2);
 
     let plan = taskpawl::model::plan::parse_plan("tasks: [{id: c}]").unwrap();
-    let report = plans.blocking().apply(plan, "one", ApplyOptions::default()).unwrap();
+    let report = plans.manager().apply(plan, "one", ApplyOptions::default()).unwrap();
     assert_eq!((report.plan.as_str(), report.created.len()), ("one", 1));
     assert_eq!(
         taskpawl::Blocking::expand_text(text).unwrap()["tasks"][0]["metadata"]["toolCalls"][0]["toolName"],

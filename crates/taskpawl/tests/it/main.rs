@@ -9,9 +9,12 @@ mod facade;
 mod handles;
 mod hosts;
 mod keys;
+mod plans;
 mod prune;
+mod reads;
 mod runs;
 mod sizes;
 mod support;
 #[cfg(feature = "macros")]
+mod traces;
 mod typed;

@@ -3,12 +3,15 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use taskpawl::model::task::Origin;
 use taskpawl::prelude::*;
 use taskpawl::tools::Tool;
-use taskpawl::{CheckOptions, RunVariables};
+use taskpawl::{CheckOptions, RunVariables, async_trait};
+
+use crate::support::memory;
 
 #[derive(Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 struct Words {
@@ -129,10 +132,75 @@ async fn a_closure_is_a_tool_and_its_arguments_are_checked_before_it_runs() {
     let plan = "tasks: [{id: good, call: {sum: {numbers: [1, 2]}}}, {id: bad, call: {sum: {numbers: [x]}}}]";
     let options =
         CheckOptions { origin: Origin::Library, variables: &RunVariables::default(), explain: &|_| None };
-    let check = plans.check_text(plan, options).unwrap();
+    let check = plans.blocking().check_text(plan, options).unwrap();
     let problems: Vec<_> = check.problems.iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!((check.errors, problems), (1, vec!["tasks[1].call.sum.numbers[0]"]), "{check:?}");
     plans.blocking().apply_text("tasks: [{id: good, call: {sum: {numbers: [1, 2]}}}]", "p").unwrap();
     plans.run_all_ready(RunOptions::default()).await.unwrap();
     assert_eq!(plans.blocking().get_task("good").unwrap().result, Some(json!(3)));
+}
+
+/// Fails in a way that its argument names.
+#[tool]
+async fn fail_as(way: String) -> Result<(), ToolError> {
+    let error = ToolError::from(std::io::Error::other("no luck"));
+    Err(match way.as_str() {
+        "terminal" => error.with_class("quota").terminal(),
+        "later" => error.retry_after(Duration::from_hours(1)),
+        _ => error,
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_error_of_a_tool_decides_about_retries() {
+    let plans = memory().tool(fail_as).open().unwrap();
+    let task = |id: &'static str| move |t: taskpawl::TaskBuilder| t.call(fail_as::with(id)).retry(2);
+    let plan = Plan::new("p").task("terminal", task("terminal")).task("later", task("later"));
+    plans.apply(plan).await.unwrap();
+    let begin = tokio::time::Instant::now();
+    let summary = plans.run().await.unwrap();
+    assert!(begin.elapsed() >= Duration::from_hours(1));
+    let mut classes: Vec<_> = summary.failures.iter().map(|group| group.class.as_str()).collect();
+    classes.sort_unstable();
+    assert_eq!(classes, ["failed", "quota"]);
+    let attempts = async |id| plans.get_task(id).await.unwrap().metadata.tool_calls[0].attempts;
+    assert_eq!((attempts("terminal").await, attempts("later").await), (1, 2));
+}
+
+/// Adds a task to the plan, and reports half of its work.
+#[tool(idempotent)]
+async fn grow(cx: &CallContext) -> anyhow::Result<()> {
+    cx.progress(0.5, "halfway");
+    cx.plans()?.create_task(NewTask::named("Grown").id("grown").call(fail_as::with("")?)).await?;
+    Ok(())
+}
+
+#[derive(Debug)]
+struct Rescue;
+
+#[async_trait]
+impl taskpawl::CallLayer for Rescue {
+    async fn call(&self, cx: CallContext, args: Value, next: taskpawl::Next<'_>) -> Result<Value, ToolError> {
+        let name = next.spec().name.clone();
+        next.run(cx, args).await.or_else(|error| if name == "grow" { Err(error) } else { Ok(json!(name)) })
+    }
+}
+
+#[tokio::test]
+async fn a_tool_reaches_its_plan_and_layers_are_around_every_call() {
+    let plans = memory().tool(grow).tool(fail_as).layer(Rescue).open().unwrap();
+    plans.apply(Plan::new("p").task("a", |t| t.call(grow::with()))).await.unwrap();
+    plans.create_task(NewTask::named("Builtin").id("b")).await.unwrap();
+    let call = json!({"call": {"fail": {"message": "no"}}}).as_object().unwrap().clone();
+    plans.update_task("b", call).await.unwrap();
+    let mut run = plans.run().start();
+    let mut fractions = Vec::new();
+    while let Some(event) = run.next().await {
+        if let RunEvent::Progress { fraction, .. } = event {
+            fractions.push(fraction);
+        }
+    }
+    assert_eq!((run.await.unwrap().exit, fractions), (0, vec![Some(0.5)]));
+    assert_eq!(plans.result::<String>("grown").await.unwrap(), "fail_as");
+    assert_eq!(plans.result::<String>("b").await.unwrap(), "fail");
 }

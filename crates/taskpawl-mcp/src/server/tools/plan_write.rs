@@ -256,7 +256,7 @@ fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
     // No variables are known: a person passes them to the run.
     let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(caller, name));
     let options = CheckOptions { origin: Origin::Mcp, variables: &variables, explain: &explain };
-    let mut found = caller.plans.check_text(text, options)?;
+    let mut found = caller.plans.blocking().check_text(text, options)?;
     found.problems.retain(|problem| problem.severity != CheckSeverity::Note);
     found.problems.sort_by_key(|problem| problem.severity);
     Ok(found)
@@ -266,7 +266,7 @@ fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
 fn check(caller: &Caller, plan: &Plan, text: &str, is_text: bool) -> Result<Vec<Value>, Refused> {
     let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(caller, name));
     let options = CheckOptions { origin: Origin::Mcp, variables: &variables, explain: &explain };
-    let mut found = caller.plans.check_plan(plan, text, options)?;
+    let mut found = caller.plans.blocking().check_plan(plan, text, options)?;
     if found.errors > 0 && !text.is_empty() {
         // Unknown fields are kept until the plan is applied, but they are listed with the other errors.
         found = all_problems(caller, text)?;
@@ -338,8 +338,8 @@ fn word(task: &PlanTask) -> String {
     task.id.as_ref().map_or_else(|| task.spec.name.clone(), TaskId::to_string)
 }
 
-/// Refuses calls of tools that no run can have, and calls whose arguments do not fit their tools. Arguments with
-/// expressions have no type yet. Within a call of a run, unknown tools pass: the run may have them.
+/// Refuses calls of tools that no run can have, and calls whose arguments do not fit their tools. Expressions
+/// may become any value. Within a call of a run, unknown tools pass: the run may have them.
 pub(super) fn check_calls<'a>(
     caller: &Caller,
     options: &ServerOptions,
@@ -361,26 +361,16 @@ pub(super) fn check_calls<'a>(
 
 fn problem(tools: &Registry, call: &CallSpec) -> Option<String> {
     let tool = tools.get(&call.tool_name)?;
-    let checked = call.plan_access.map_or(Ok(()), |_| tool.check_plan_access()).and_then(|()| {
-        // An expression has no type before it is evaluated.
-        let is_fixed = !call.args.values().any(has_expression);
-        if is_fixed { tool.check_args(&Value::Object(call.args.clone())) } else { Ok(()) }
-    });
+    let checked = call
+        .plan_access
+        .map_or(Ok(()), |_| tool.check_plan_access())
+        .and_then(|()| tool.check_planned_args(&Value::Object(call.args.clone())));
     match checked {
         Err(ToolError::InvalidArgs { field, problem, .. }) => {
             Some(format!("{}: {field}: {problem}", call.tool_name))
         }
         Err(other) => Some(other.to_string()),
         Ok(()) => None,
-    }
-}
-
-fn has_expression(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains("${{"),
-        Value::Array(items) => items.iter().any(has_expression),
-        Value::Object(map) => map.values().any(has_expression),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

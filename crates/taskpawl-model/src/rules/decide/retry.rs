@@ -41,7 +41,9 @@ impl Draft<'_> {
         if call.body.failures >= policy.attempts || !is_retried(policy, call) {
             return None;
         }
-        let pause = pause(policy, call.body.failures, seed(record, call));
+        let asked = call.body.error.as_ref().and_then(|error| error.retry_after);
+        let pause = pause(policy, call.body.failures, seed(record, call))
+            .max(asked.map_or(Duration::ZERO, |pause| pause.0));
         let due = self.now().checked_add_signed(chrono::TimeDelta::from_std(pause).ok()?)?;
         let deadline = record.body.progress.deadline;
         // A retry after the deadline of the task could only fail with a timeout.
@@ -51,6 +53,10 @@ impl Draft<'_> {
 
 fn is_retried(policy: &Retry, call: &CallRecord) -> bool {
     let Some(error) = &call.body.error else { return false };
+    // The tool knows more than the classes that the plan lists.
+    if let Some(is_retried) = error.is_retried {
+        return is_retried;
+    }
     let code = call.body.result.as_ref().and_then(|result| result.get("exitCode")).and_then(Value::as_i64);
     let is_meant = |wanted: &Value| match wanted {
         Value::Number(wanted) => error.class == "exit_code" && code.is_some() && wanted.as_i64() == code,

@@ -143,8 +143,10 @@ impl Trial {
     }
 
     /// Returns `sent`, or the class of the error.
-    async fn verdict(&self, url: &str) -> &'static str {
-        self.call(json!({"url": url})).await.map_or_else(|error| error.class(), |_| "sent")
+    async fn verdict(&self, url: &str) -> String {
+        self.call(json!({"url": url}))
+            .await
+            .map_or_else(|error| error.class().to_owned(), |_| "sent".to_owned())
     }
 
     fn connected(&self) -> Vec<IpAddr> {
