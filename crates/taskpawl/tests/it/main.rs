@@ -5,6 +5,7 @@
 mod authors;
 mod check;
 mod digest;
+mod examples;
 mod facade;
 mod handles;
 mod hosts;
