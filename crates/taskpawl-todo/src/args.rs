@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+/// Names under which models give the text of an item.
+const TEXTS: [&str; 6] = ["title", "content", "text", "name", "subject", "step"];
+
 /// Arguments of a call; without any if the value is not an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Args<'a>(Option<&'a Map<String, Value>>);
@@ -41,5 +44,16 @@ impl<'a> Args<'a> {
     /// Returns a string argument that contains more than white space.
     pub(crate) fn filled(self, name: &str) -> Option<&'a str> {
         self.text(name).filter(|text| !text.trim().is_empty())
+    }
+
+    /// Returns the text of an item.
+    ///
+    /// # Errors
+    /// It is missing, with the field to rename if the item has it under another name.
+    pub(crate) fn text_of_item(self, field: &str, problem: &str) -> Result<&'a str, String> {
+        self.filled(field).ok_or_else(|| match TEXTS.iter().find(|name| self.filled(name).is_some()) {
+            Some(other) => format!("{problem}: rename `{other}` to `{field}`"),
+            None => format!("{problem}: give a short text"),
+        })
     }
 }

@@ -121,6 +121,9 @@ fn parse(items: &[Value]) -> Result<Vec<Item>, String> {
     items.iter().enumerate().map(|(position, value)| item(position, value)).collect()
 }
 
+/// The names of the states, for errors.
+const USE_STATUS: &str = "use not-started, in-progress or completed";
+
 fn item(position: usize, value: &Value) -> Result<Item, String> {
     let wrong = |field: &str, problem: &str| format!("taskList[{position}].{field}: {problem}");
     if !value.is_object() {
@@ -129,17 +132,23 @@ fn item(position: usize, value: &Value) -> Result<Item, String> {
     let args = Args::of(value);
     let id = match args.get("id") {
         Some(Value::Number(number)) => ItemId::Number(number.clone()),
-        Some(_) => return Err(wrong("id", "expected a number")),
-        None => return Err(wrong("id", "it is missing")),
+        Some(other) => return Err(wrong("id", &no_number(other, position))),
+        None => return Err(wrong("id", &format!("it is missing: write {}", position + 1))),
     };
-    let title = args.filled("title").ok_or_else(|| wrong("title", "it is missing"))?;
+    let title = args.text_of_item("title", "it is missing").map_err(|problem| wrong("title", &problem))?;
     let word = match args.get("status") {
         Some(Value::String(word)) => word.clone(),
         Some(other) => other.to_string(),
-        None => return Err(wrong("status", "it is missing")),
+        None => return Err(wrong("status", &format!("it is missing: {USE_STATUS}"))),
     };
-    let status = ChecklistStatus::from_word(&word).ok_or_else(|| {
-        wrong("status", &format!("unknown status `{word}`: use not-started, in-progress or completed"))
-    })?;
+    let status = ChecklistStatus::from_word(&word)
+        .ok_or_else(|| wrong("status", &format!("unknown status `{word}`: {USE_STATUS}")))?;
     Ok(Item { state: state(status), ..Item::new(id, title.to_owned()) })
+}
+
+/// Returns the problem with an id that is not a number.
+fn no_number(given: &Value, position: usize) -> String {
+    let written = given.as_str().and_then(|text| text.trim().parse::<u64>().ok());
+    let number = written.unwrap_or(position as u64 + 1);
+    format!("expected a number: write {number}, without quotes")
 }

@@ -116,9 +116,12 @@ fn item(lists: &Lists, position: usize, value: &Value) -> Result<Item, String> {
         None => lists.source().new_id(),
         Some(Value::String(id)) if id.trim().is_empty() => lists.source().new_id(),
         Some(Value::String(id)) => id.clone(),
-        Some(_) => return Err(wrong("id", "expected a string".to_owned())),
+        Some(other) => {
+            let text = other.to_string();
+            return Err(wrong("id", format!("expected a string: write \"{}\"", text.trim_matches('"'))));
+        }
     };
-    let content = args.filled("content").ok_or_else(|| wrong("content", "it is empty".to_owned()))?;
+    let content = args.text_of_item("content", "it is empty").map_err(|problem| wrong("content", problem))?;
     let state = word(args, "status", &STATES).map_err(|problem| wrong("status", problem))?;
     let urgency = word(args, "priority", &URGENCIES).map_err(|problem| wrong("priority", problem))?;
     Ok(Item { state, urgency: Some(urgency), ..Item::new(ItemId::Text(id), content.to_owned()) })

@@ -111,9 +111,16 @@ fn errors_name_item_and_field_and_refused_calls_change_nothing() {
             json!([item(1, "completed"), item(1, "completed")]),
             "taskList[1].id: `1` is the id of an earlier item",
         ),
-        (json!([{"title": "a", "status": "completed"}]), "taskList[0].id: it is missing"),
-        (json!([{"id": "1", "title": "a", "status": "completed"}]), "taskList[0].id: expected a number"),
-        (json!([{"id": 1, "title": "a"}]), "taskList[0].status: it is missing"),
+        (json!([{"title": "a", "status": "completed"}]), "taskList[0].id: it is missing: write 1"),
+        (
+            json!([{"id": "7", "title": "a", "status": "completed"}]),
+            "taskList[0].id: expected a number: write 7, without quotes",
+        ),
+        (
+            json!([{"id": 1, "content": "a", "status": "completed"}]),
+            "taskList[0].title: it is missing: rename `content` to `title`",
+        ),
+        (json!([{"id": 1, "title": "a"}]), "taskList[0].status: it is missing: use not-started"),
         (json!([item(1, "completed"), 5]), "taskList[1]: expected an object"),
     ];
     for (list, error) in wrong {

@@ -125,7 +125,11 @@ fn errors_name_item_and_field_and_change_nothing() {
         (with("status", json!(null)), "todos[0].status: it is missing"),
         (with("priority", json!("urgent")), "todos[0].priority: unknown priority `urgent`"),
         (with("content", json!("  ")), "todos[0].content: it is empty"),
-        (with("id", json!(5)), "todos[0].id: expected a string"),
+        (
+            json!([{"title": "x", "status": "pending", "priority": "low"}]),
+            "todos[0].content: it is empty: rename `title` to `content`",
+        ),
+        (with("id", json!(5)), "todos[0].id: expected a string: write \"5\""),
         (
             json!([todo("a", "pending"), todo("a", "pending")]),
             "todos[1].id: `a` is the id of an earlier item",
