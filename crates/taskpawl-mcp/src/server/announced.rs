@@ -42,7 +42,7 @@ pub(super) fn announced(caller: &Caller, tasks: &[TaskId], plan: Option<&str>) -
         said["ofFirstTasks"] = json!(MAX_TASKS);
     }
     if judged.ask > 0 {
-        said["aPersonCan"] = json!(ways(caller, plan));
+        said["aPersonCan"] = json!(ways(caller, tasks, plan));
     }
     Ok(said)
 }
@@ -61,9 +61,12 @@ impl Judged {
 }
 
 /// Returns what a person can do, the widest first.
-fn ways(caller: &Caller, plan: Option<&str>) -> [String; 3] {
-    let scope =
-        vec!["--only".to_owned(), plan.map_or_else(|| "ID".to_owned(), |plan| format!("plan:{plan}"))];
+fn ways(caller: &Caller, tasks: &[TaskId], plan: Option<&str>) -> [String; 3] {
+    let only = |selector: String| ["--only".to_owned(), selector];
+    let scope: Vec<String> = match plan {
+        Some(plan) => only(format!("plan:{plan}")).to_vec(),
+        None => tasks.iter().flat_map(|id| only(id.to_string())).collect(),
+    };
     [
         "start this server with `taskpawl mcp --allow sandboxed`: all of it runs in the sandbox".to_owned(),
         "write `[origins]` and `mcp = \"sandboxed\"` into their policy.toml (`taskpawl policy list` says where)".to_owned(),

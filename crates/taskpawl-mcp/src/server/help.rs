@@ -16,7 +16,7 @@ need is done.
 WORK is one of: run: \"a command\" (stops at the first line that fails); call: {TOOL: {args}}; calls: [{TOOL: {args}}, ...] in \
 order; or nothing: an agent claims it and reports done or fail.
 Results flow: a task that needs a sees ${{ tasks.a.result.stdout }} of a run, in any argument or command.
-A failed task blocks what needs it. Mend it with task_update {id, action: retry, fields: {run: ...}}; plan_write of the changed \
+A failed task blocks what needs it. Repair it with task_update {id, action: retry, fields: {run: ...}}; plan_write of the changed \
 plan does the same.
 Free data goes under metadata.";
 

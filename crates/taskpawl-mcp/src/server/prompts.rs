@@ -118,7 +118,7 @@ fn review_failures(server: &McpServer, plan: Option<&str>) -> Result<String, Err
     let filter = plan.map(|plan| format!(", \"plan\": {}", Value::from(plan))).unwrap_or_default();
     Ok(format!(
         "Find out why tasks failed. List them with `plan_show {{\"status\": [\"failed\"]{filter}}}`. For each: read it with `task_get`, \
-         and what it printed with `part: \"stderr\"`; say in one sentence what the cause is. Mend the cause, then `task_update` with \
+         and what it printed with `part: \"stderr\"`; say in one sentence what the cause is. Remove the cause, then `task_update` with \
          `action: \"retry\"` (it goes on at the call that failed) or `reopen` (it begins anew), and `run_ready`. Skip or cancel only what \
          is not needed any more, and say why in the note.\n\nWhere it stands:\n{stands}\n"
     ))

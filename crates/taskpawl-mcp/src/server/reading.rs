@@ -77,7 +77,13 @@ impl<'a> Reading<'a> {
         arguments.retain(|name, value| !value.is_null() || name == "result");
         match tool {
             Core::PlanWrite => self.plan(arguments)?,
-            Core::TaskAdd => self.task("", arguments),
+            Core::TaskAdd => {
+                self.task("", arguments);
+                // Under another name it was not read as a list yet.
+                if let (Some(property), Some(needs)) = (properties.get("needs"), arguments.get_mut("needs")) {
+                    self.value("needs", property, needs)?;
+                }
+            }
             Core::TaskUpdate => {
                 if let Some(Value::Object(fields)) = arguments.get_mut("fields") {
                     self.task("fields.", fields);
@@ -107,11 +113,13 @@ impl<'a> Reading<'a> {
             Some(text) => cut(text, SHOWN_CHARS),
             None => cut(&value.to_string(), SHOWN_CHARS),
         };
-        let (given, mut meant) = (shown(given), shown(read));
-        if given == meant {
-            // Only the type is another one, which the texts do not show.
-            kind_of(read).clone_into(&mut meant);
-        }
+        let is_other_type = shown(given) == shown(read);
+        // The quotes show which of them is the text.
+        let (given, meant) = if is_other_type {
+            (cut(&given.to_string(), SHOWN_CHARS), cut(&read.to_string(), SHOWN_CHARS))
+        } else {
+            (shown(given), shown(read))
+        };
         self.told.push(format!("{place}: {given} as {meant}"));
     }
 
@@ -138,18 +146,6 @@ impl<'a> Reading<'a> {
                 arguments.insert(meant.to_owned(), words::in_place(tool, &name, meant, value));
             }
         }
-    }
-}
-
-/// Returns the type of a value in words.
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "none",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }
 

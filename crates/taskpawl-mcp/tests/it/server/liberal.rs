@@ -58,7 +58,7 @@ async fn the_size_of_an_answer_may_be_text_for_every_tool() {
     for name in ["max_bytes", "maxBytes"] {
         let added = client.call("task_add", json!({"name": "b", (name): "4000"})).await;
         let told = added["understood"].to_string();
-        assert!(told.contains("max_bytes: 4000 as a number"), "{told}");
+        assert!(told.contains(r#"max_bytes: \"4000\" as 4000"#), "{told}");
     }
 }
 
@@ -74,6 +74,17 @@ async fn milliseconds_in_text_are_not_seconds() {
 
 async fn needs_of(client: &Client, id: &str) -> Value {
     client.call("task_get", json!({"id": id})).await["task"]["dependencies"].clone()
+}
+
+#[tokio::test]
+async fn one_need_under_another_name_is_a_list() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    client.call("task_add", json!({"name": "a"})).await;
+    for name in ["needs", "blockedBy", "depends_on", "requires", "dependencies"] {
+        let added = client.call("task_add", json!({"name": name, "id": name, name: "A"})).await;
+        assert_eq!(needs_of(&client, name).await, json!(["a"]), "{added}");
+    }
 }
 
 #[tokio::test]
@@ -185,7 +196,7 @@ async fn counts_and_pauses_inside_options_may_be_text() {
     let retry = json!({"attempts": "3", "delay": "5 seconds"});
     let task = json!({"id": "r", "name": "R", "retry": retry, "forEach": {"in": ["x"], "concurrency": "2"}, "run": "true"});
     let added = client.call("task_add", task).await;
-    assert!(added["understood"].to_string().contains("retry.attempts: 3 as a number"), "{added}");
+    assert!(added["understood"].to_string().contains(r#"retry.attempts: \"3\" as 3"#), "{added}");
     let task = &client.call("task_get", json!({"id": "r"})).await["task"];
     assert_eq!((&task["retry"]["attempts"], &task["retry"]["delay"]), (&json!(3), &json!("5s")), "{task}");
     assert_eq!(task["forEach"]["concurrency"], 2, "{task}");
