@@ -7,7 +7,8 @@ use taskpawl_model::rules::{Means, approval_request, approvals_ahead, resolve};
 use taskpawl_model::run::recovery::open_questions;
 use taskpawl_model::task::Event;
 use taskpawl_model::task::{
-    ApprovalRequest, ApprovalsAhead, GateState, Node, Priority, RunRecord, Status, Task, TaskStatus, Work,
+    ApprovalRequest, ApprovalsAhead, GateState, Node, PlanRecord, Priority, RunRecord, Status, Task,
+    TaskStatus, Work,
 };
 use taskpawl_model::value::Selector;
 use taskpawl_model::value::Timestamp;
@@ -70,6 +71,19 @@ impl Manager {
         self.mark_ended_claims([&mut task]);
         self.mark_ending([&mut task])?;
         Ok(task)
+    }
+
+    /// Returns the tools that another program brings to a plan, according to its file. Without a plan it is that of `task`.
+    pub fn brought_tools(&self, plan: Option<&str>, task: Option<&str>) -> Result<Vec<String>, Error> {
+        self.read(|view| {
+            let of_task = match task.filter(|_| plan.is_none()) {
+                Some(id) => view.task(resolve(view, id)?)?.and_then(|record| record.plan.clone()),
+                None => None,
+            };
+            let Some(name) = plan.or(of_task.as_deref()) else { return Ok(Vec::new()) };
+            let stored = view.plan(name)?;
+            Ok(stored.iter().flat_map(PlanRecord::brought_tools).map(str::to_owned).collect())
+        })
     }
 
     /// Returns the matching tasks, in the order of the query.

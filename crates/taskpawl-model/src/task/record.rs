@@ -651,6 +651,11 @@ impl PlanRecord {
         names.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 
+    /// Returns the names of the tools that another program brings.
+    pub fn brought_tools(&self) -> impl Iterator<Item = &str> {
+        self.header.get("tools").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
     /// The header field with the origin of `notify`. Plans cannot set it: it is written when the plan is applied.
     pub const NOTIFY_ORIGIN: &'static str = "notifyOrigin";
 

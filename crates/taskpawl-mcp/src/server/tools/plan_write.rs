@@ -116,7 +116,7 @@ pub(super) fn call(
     if options.within.is_some() {
         // The policy and the tools of the run decide, which this server does not know.
         let calls = plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call)));
-        check_calls(caller, options, calls)?;
+        check_calls(caller, options, &plan.tools, calls)?;
     }
     let problems = if options.within.is_none() {
         check(caller, &plan, &text, is_text)
@@ -339,14 +339,19 @@ fn word(task: &PlanTask) -> String {
 }
 
 /// Refuses calls of tools that no run can have, and calls whose arguments do not fit their tools. Expressions
-/// may become any value. Within a call of a run, unknown tools pass: the run may have them.
+/// may become any value. Unknown tools pass if another program brings them (`brought`), and within a call of a run,
+/// which may have them.
 pub(super) fn check_calls<'a>(
     caller: &Caller,
     options: &ServerOptions,
+    brought: &[String],
     calls: impl Iterator<Item = (String, &'a NewCall)>,
 ) -> Result<(), Refused> {
     let tools = caller.plans.engine().tools();
     let unknown = |name: &str| {
+        if brought.iter().any(|known| known == name) {
+            return None;
+        }
         let hint =
             explain_tool(caller, name).filter(|_| options.within.is_none())?.format_with(&caller.words());
         Some(if name.contains('/') { hint } else { format!("no tool `{name}` is known here; {hint}") })

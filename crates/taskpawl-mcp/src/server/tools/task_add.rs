@@ -58,7 +58,8 @@ pub(super) fn call(
         }
     });
     let PlanTask { id, spec, context, calls, needs_outside, .. } = read?;
-    check_calls(caller, options, calls.iter().map(|call| (spec.name.clone(), call)))?;
+    let brought = caller.reads().brought_tools(plan.as_deref(), parent.as_deref())?;
+    check_calls(caller, options, &brought, calls.iter().map(|call| (spec.name.clone(), call)))?;
     let warnings = warnings_of_task(caller, &spec, &calls);
     let dependencies = needs_outside.iter().map(ToString::to_string).collect();
     let (id, spec) = (id.unwrap_or_default(), spec.into_inner());

@@ -124,7 +124,8 @@ pub(super) fn call(
     let id = caller.reads().get(&arguments.id)?.id.to_string();
     let manager = caller.manager().with_capacities(options.run.resources.clone());
     let calls = manager.calls_of_update(&id, &arguments.fields)?;
-    check_calls(caller, options, calls.iter().map(|call| (id.clone(), call)))?;
+    let brought = caller.reads().brought_tools(None, Some(&id))?;
+    check_calls(caller, options, &brought, calls.iter().map(|call| (id.clone(), call)))?;
     // The order never changes: a repeated request continues after the last part that was recorded.
     let fields = arguments.fields.clone();
     let updated = match (fields.is_empty(), arguments.restart()) {

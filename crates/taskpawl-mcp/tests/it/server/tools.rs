@@ -589,4 +589,13 @@ async fn calls_of_tools_that_no_run_can_have_are_refused_with_the_name_that_was_
     // Another program may bring a tool that the plan names.
     let plan = json!({"tools": ["deploy_site"], "tasks": [{"id": "d", "call": {"deploy_site": {}}}]});
     client.call("plan_write", json!({"name": "p", "plan": plan})).await;
+    let (brought, other) = (json!({"deploy_site": {}}), json!({"deploy_sit": {}}));
+    client.call("task_add", json!({"name": "e", "id": "e", "plan": "p", "call": brought})).await;
+    client.call("task_add", json!({"name": "f", "parent": "d", "call": brought})).await;
+    client.call("task_update", json!({"id": "e", "fields": {"call": brought, "priority": "high"}})).await;
+    client.refused("task_add", json!({"name": "g", "plan": "p", "call": other})).await;
+    // It belongs to that plan alone.
+    client.refused("task_add", json!({"name": "h", "call": brought})).await;
+    let fields = json!({"id": "a", "fields": {"call": brought}});
+    client.refused("task_update", fields).await;
 }

@@ -153,6 +153,7 @@ pub(super) fn header(plan: &crate::plan::Plan) -> Map {
     set("budget", serde_json::json!(plan.budget));
     set("maxFailures", serde_json::json!(plan.max_failures));
     set("notify", serde_json::json!(plan.notify));
+    set("tools", serde_json::json!(plan.tools));
     set("requires", serde_json::json!(plan.all_required()));
     header
 }
