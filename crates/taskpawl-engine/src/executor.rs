@@ -606,7 +606,7 @@ fn failed(class: &str, message: String, result: Option<Value>) -> CallEnd {
     CallEnd::Failed { error: CallError::new(class, message), result }
 }
 
-/// Returns a grant for the store; `None` if its path is no text, too long, or contains a secret.
+/// Returns a grant for the store; `None` if its path or host is no text, too long, or contains a secret.
 fn grant_of(grant: &taskpawl_tools::Grant, redactor: &Redactor) -> Option<Grant> {
     let path = |path: &Path| {
         let path = path.to_str().filter(|path| path.len() <= MAX_GRANT_BYTES)?;
@@ -614,6 +614,7 @@ fn grant_of(grant: &taskpawl_tools::Grant, redactor: &Redactor) -> Option<Grant>
     };
     match grant {
         taskpawl_tools::Grant::Network => Some(Grant::Network),
+        taskpawl_tools::Grant::Host(host) => path(Path::new(host)).map(Grant::Host),
         taskpawl_tools::Grant::Read(place) => path(place).map(Grant::Read),
         taskpawl_tools::Grant::Write(place) => path(place).map(Grant::Write),
         _ => None,

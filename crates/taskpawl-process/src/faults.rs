@@ -29,6 +29,8 @@ pub enum Fault {
     SharedRoom = 512,
     /// The sandbox has no process namespace.
     SharedProcesses = 1024,
+    /// Granted names lead to every address, and connections to port 443 may ask for any server.
+    AnyDestination = 2048,
 }
 
 static ACTIVE: AtomicU32 = AtomicU32::new(0);

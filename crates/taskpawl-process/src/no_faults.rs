@@ -13,6 +13,7 @@ pub(crate) enum Fault {
     KeepCapabilities,
     SharedRoom,
     SharedProcesses,
+    AnyDestination,
 }
 
 pub(crate) const fn bits() -> u32 {

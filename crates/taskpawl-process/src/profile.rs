@@ -3,6 +3,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::network::HostGrant;
+
 /// The sandbox of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sandbox {
@@ -27,6 +29,10 @@ pub struct Profile {
     pub level: Level,
     /// The network access.
     pub network: Network,
+    /// Hosts that programs may reach although `network` is `None`. Needs a network namespace.
+    pub hosts: Vec<HostGrant>,
+    /// Ports of this machine's loopback that programs may connect to, at the same ports of their own loopback. Needs a network namespace.
+    pub ports: Vec<u16>,
     /// Directories and files that may be read, written and executed, with everything in them.
     pub write: Vec<PathBuf>,
     /// Directories and files that may be read and executed, with everything in them. A few devices, and

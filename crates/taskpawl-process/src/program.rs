@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use crate::capture::{Captured, OutputFiles};
 use crate::environment::Environment;
 use crate::handover::Handover;
+use crate::network::RefusedAccess;
 use crate::profile::{Enforcement, Sandbox};
 
 /// A program to run, with its environment.
@@ -62,6 +63,9 @@ pub struct Outcome {
     pub stderr: Captured,
     /// The restrictions of its sandbox; `None` without a sandbox.
     pub enforcement: Option<Arc<Enforcement>>,
+    /// Network access that was refused while it ran. Programs of the run share one network, so it may also be that of another program that
+    /// ran at the same time.
+    pub refused: Vec<RefusedAccess>,
 }
 
 /// The cause of the end of a program.

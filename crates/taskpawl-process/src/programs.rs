@@ -157,6 +157,7 @@ impl Programs {
         // Before the sandbox is set up, because it can only hide paths that exist at that time.
         let mut capture = Capture::begin(&program.output)?;
         let link = self.link_for(program)?;
+        let start = link.as_ref().map_or(0, |link| link.refused().position());
         let started =
             streams(program, &mut capture).and_then(|streams| Group::start(link.as_ref(), &spec, streams));
         let ended = match started {
@@ -167,7 +168,8 @@ impl Programs {
         let outcome = end
             .and_then(|end| conclude(end, status, capture, limits, self.0.filter.get()))
             .map_err(|source| SpawnError::Output { path: program.output.stdout.clone(), source })?;
-        Ok(Outcome { enforcement: link.and_then(|link| link.enforcement()), ..outcome })
+        let refused = link.as_ref().map(|link| link.refused().since(start)).unwrap_or_default();
+        Ok(Outcome { enforcement: link.and_then(|link| link.enforcement()), refused, ..outcome })
     }
 
     /// Ends all running programs and refuses to start more. No process of theirs is left when this returns.
@@ -334,5 +336,5 @@ fn conclude(
     let (stdout, stderr) = capture.finish(limits.keep_bytes)?;
     let signal = status.signal();
     let code = status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
-    Ok(Outcome { end, code, signal, stdout, stderr, enforcement: None })
+    Ok(Outcome { end, code, signal, stdout, stderr, enforcement: None, refused: Vec::new() })
 }

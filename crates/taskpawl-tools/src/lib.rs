@@ -83,6 +83,7 @@ pub use taskpawl_process::{
     is_below_supervisor, keep_owner_rights, make_private_directories, make_private_directory, open_beneath,
     probe, share_heap,
 };
+pub use taskpawl_process::{HostGrant, InvalidHostGrant, RefusedAccess};
 pub use text::head_of_text;
 pub use tool::{Hints, IntoTool, Tool, ToolCommand, ToolSpec};
 pub use vault::Vault;

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use taskpawl::tools::{HostGrant, InvalidHostGrant};
 use taskpawl::{SandboxMode, SandboxSettings};
 
 use crate::app::App;
+use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::CliError;
 use crate::text::quoted;
@@ -22,6 +24,13 @@ pub(crate) struct SandboxArgs {
     /// Let programs use the network
     #[arg(long)]
     allow_net: bool,
+    /// Let programs reach this host on ports 443 and 80, or on the port given; *.example.org stands for all names beneath
+    /// it; not for coding agents
+    #[arg(long, value_name = "NAME[:PORT]", value_parser = granted_host)]
+    allow_host: Vec<HostGrant>,
+    /// Let programs connect to this port of localhost; not for coding agents
+    #[arg(long, value_name = "PORT", value_parser = granted_port)]
+    allow_port: Vec<u16>,
     /// Let programs write to this file or directory too; also to one that is protected, if it is named itself; then file
     /// tools write to it as well
     #[arg(long, value_name = "PATH")]
@@ -56,10 +65,31 @@ impl SandboxArgs {
                 "leave `--sandbox off` out: `--allow-net` widens the sandbox, and may be all that is needed";
             return Err(CliError::usage_with("without a sandbox programs have the network anyway", hint));
         }
+        self.check_network(app, &settings)?;
         settings.net |= self.allow_net;
+        settings.hosts.extend(self.allow_host.iter().cloned());
+        settings.ports.extend(&self.allow_port);
         settings.write.extend(places("--allow-write", app.environment(), &self.allow_write)?);
         settings.read.extend(places("--allow-read", app.environment(), &self.allow_read)?);
         Ok(settings)
+    }
+
+    /// Refuses grants of hosts and ports by agents, and where they would have no effect.
+    fn check_network(&self, app: &App, settings: &SandboxSettings) -> Result<(), CliError> {
+        let flag = match (self.allow_host.is_empty(), self.allow_port.is_empty()) {
+            (false, _) => "--allow-host",
+            (true, false) => "--allow-port",
+            (true, true) => return Ok(()),
+        };
+        if let Caller::Agent(sign) = app.caller() {
+            return Err(CliError::ByAgent { by: flag, sign: sign.clone() });
+        }
+        if settings.mode == SandboxMode::Off || settings.net || self.allow_net {
+            let message = format!("`{flag}` has no effect: programs have the whole network");
+            let hint = format!("leave `{flag}` out, or `--allow-net` and `--sandbox off`");
+            return Err(CliError::usage_with(message, hint));
+        }
+        Ok(())
     }
 
     /// Returns these options as words of a command line.
@@ -73,7 +103,47 @@ impl SandboxArgs {
         };
         let (write, read) =
             (paths("--allow-write", &self.allow_write), paths("--allow-read", &self.allow_read));
-        mode.chain(net).chain(write).chain(read).collect()
+        let hosts = self.allow_host.iter().flat_map(|host| ["--allow-host".to_owned(), host.to_string()]);
+        let ports = self.allow_port.iter().flat_map(|port| ["--allow-port".to_owned(), port.to_string()]);
+        mode.chain(net).chain(hosts).chain(ports).chain(write).chain(read).collect()
+    }
+}
+
+/// Ports of servers that carry out any command of a client, each with the server.
+const ALL_POWERFUL: [(u16, &str); 9] = [
+    (2375, "the container engine"),
+    (2376, "the container engine"),
+    (2377, "the container engine"),
+    (5005, "the debugger of Java"),
+    (5678, "the debugger of Python"),
+    (6443, "Kubernetes"),
+    (9222, "the debugger of browsers"),
+    (9229, "the debugger of Node.js"),
+    (10250, "Kubernetes"),
+];
+
+/// Parses a host. A wildcard must not cover a public suffix such as `github.io`, beneath which anybody can register names; the crate
+/// `psl` brings the list of them, which no rule on the number of labels replaces.
+fn granted_host(text: &str) -> Result<HostGrant, String> {
+    let host: HostGrant = text.parse().map_err(|error: InvalidHostGrant| error.to_string())?;
+    let name = host.name();
+    if host.is_wildcard() && psl::suffix_str(name) == Some(name) {
+        return Err(format!(
+            "everybody can register names beneath `{name}`, so a wildcard would let programs reach anyone; name the host itself"
+        ));
+    }
+    Ok(host)
+}
+
+/// Parses a port of this machine.
+fn granted_port(text: &str) -> Result<u16, String> {
+    let port =
+        text.parse().ok().filter(|port: &u16| *port > 0).ok_or("a port is a number from 1 to 65535")?;
+    match ALL_POWERFUL.iter().find(|(powerful, _)| *powerful == port) {
+        Some((_, server)) => Err(format!(
+            "port {port} is that of {server}, whose clients can do everything, which is as good as no sandbox; if that is meant, use `--sandbox off` for this run"
+        )),
+        None => Ok(port),
     }
 }
 

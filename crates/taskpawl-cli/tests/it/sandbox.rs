@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::explain::paste;
-use crate::harness::{Cli, Run};
+use crate::harness::{Cli, Run, may_decide};
 
 /// Runs a command as the only task of a plan, and returns its stored call. The command runs twice, with events and
 /// with a store, and must end alike.
@@ -338,6 +338,83 @@ fn servers_of_a_call_are_reached_and_those_of_others_are_not() {
     let command = format!("bash -c 'echo > /dev/tcp/127.0.0.1/{port}'");
     assert_eq!(call(&cli, &command, &[])["status"], "failed");
     assert_eq!(call(&cli, &command, &["--allow-net"])["status"], "succeeded");
+}
+
+/// Returns true if programs have a network namespace here, which grants of hosts and ports need.
+fn has_own_network(call: &Value) -> bool {
+    let network = &call["result"]["sandbox"]["network"];
+    let has = network == "loopback";
+    if !has {
+        taskpawl_fuzz::skip("namespaces", "granted hosts and ports", network);
+    }
+    has
+}
+
+#[test]
+fn a_granted_port_leads_to_the_server_outside() {
+    if !may_decide() {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let cli = Cli::new().with_programs();
+    let command = format!("bash -c 'echo > /dev/tcp/127.0.0.1/{port}'");
+    if has_own_network(&call(&cli, &command, &[])) {
+        listener.set_nonblocking(true).unwrap();
+        listener.accept().unwrap_err();
+        assert_eq!(call(&cli, &command, &["--allow-port", &port])["status"], "succeeded");
+        listener.accept().unwrap();
+    }
+}
+
+#[test]
+fn a_refused_name_is_recorded_and_leads_to_its_flag() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::new().with_programs();
+    let command = "getent hosts registry.test";
+    let refused = call(&cli, command, &[]);
+    if !has_own_network(&refused) {
+        return;
+    }
+    assert_eq!(
+        refused["result"]["sandbox"]["refused"],
+        serde_json::json!([{"kind": "host", "name": "registry.test"}])
+    );
+    assert!(error(&refused).contains("`--allow-host registry.test`"), "{refused}");
+    let granted = call(&cli, command, &["--allow-host", "registry.test"]);
+    assert_eq!(text(&granted, "stdout").split_whitespace().next(), Some("127.64.0.1"), "{granted}");
+    assert_eq!(granted["result"]["sandbox"].get("refused"), None);
+}
+
+#[test]
+fn agents_grant_no_hosts_and_no_ports() {
+    let cli = Cli::new().with("CLAUDECODE", "1");
+    for flags in [["--allow-host", "registry.test"], ["--allow-port", "5432"]] {
+        let refused = cli.run(&[&["run-all-ready"], &flags[..]].concat());
+        assert_eq!(refused.code, Some(7), "{refused}");
+        assert!(refused.stderr.contains("is for a person"), "{refused}");
+    }
+}
+
+#[test]
+fn what_is_as_good_as_no_sandbox_is_not_granted() {
+    let cli = Cli::new();
+    for (flag, said) in [
+        ("--allow-host=*.github.io", "everybody can register names beneath `github.io`"),
+        ("--allow-host=*.co.uk", "everybody can register names beneath `co.uk`"),
+        ("--allow-host=*.org", "covers a whole top-level domain"),
+        ("--allow-host=169.254.169.254", "only names can be granted"),
+        ("--allow-host=localhost", "`--allow-port` lets programs use one of its ports"),
+        ("--allow-port=2375", "port 2375 is that of the container engine"),
+        ("--allow-port=9229", "port 9229 is that of the debugger of Node.js"),
+        ("--allow-port=0", "a port is a number from 1 to 65535"),
+    ] {
+        let refused = cli.run(&["run-all-ready", flag]);
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(refused.stderr.contains(said), "{refused}");
+    }
 }
 
 #[test]

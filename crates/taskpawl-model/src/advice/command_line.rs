@@ -196,6 +196,7 @@ fn states(status: &[Status]) -> Option<String> {
 fn grant_words(grant: &Grant) -> String {
     match grant {
         Grant::Network => "--allow-net".to_owned(),
+        Grant::Host(host) => option("--allow-host", host),
         Grant::Read(path) => option("--allow-read", path),
         Grant::Write(path) => option("--allow-write", path),
     }

@@ -312,6 +312,8 @@ impl CallError {
 pub enum Grant {
     /// Programs may use the network.
     Network,
+    /// Programs may reach a host, as `registry.example.org` or with a port.
+    Host(String),
     /// Programs may read what lies at or below an absolute path.
     Read(String),
     /// Programs may read and write what lies at or below an absolute path.

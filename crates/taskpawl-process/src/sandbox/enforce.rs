@@ -5,7 +5,7 @@ use super::mounts::Covered;
 use super::namespaces::Namespaces;
 use super::places::Places;
 use super::sockets::Sockets;
-use super::{cgroup, landlock_rules, mounts, namespaces, own_processes, privileges, syscalls};
+use super::{cgroup, landlock_rules, listeners, mounts, namespaces, own_processes, privileges, syscalls};
 use crate::faults::{self, Fault};
 use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile};
 use crate::sandbox::refusal::Refusal;
@@ -17,6 +17,8 @@ pub(crate) struct Enforced {
     pub(crate) cgroup: Option<PathBuf>,
     /// A Landlock ruleset that each program of a call puts itself under, so that programs of other calls cannot trace it.
     pub(crate) room: Option<OwnedFd>,
+    /// Sockets for granted hosts and ports, in the order of the profile's layout. The engine serves them.
+    pub(crate) sockets: Vec<OwnedFd>,
 }
 
 /// Puts this process into a sandbox that it cannot leave. The process must have exactly one thread.
@@ -29,13 +31,16 @@ pub(crate) fn enforce(profile: &Profile) -> Result<Enforced, Refusal> {
     let cgroup = limited(profile, &mut enforcement.gaps);
     enforcement.cgroup = cgroup.is_some();
     match confine(profile, &mut enforcement) {
-        Ok(room) => Ok(Enforced { enforcement, cgroup, room }),
+        Ok((room, sockets)) => Ok(Enforced { enforcement, cgroup, room, sockets }),
         Err(refusal) => Err(Refusal { cgroup, ..refusal }),
     }
 }
 
-/// Applies everything except the cgroup, which is set up before. Returns the ruleset for each call.
-fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<OwnedFd>, Refusal> {
+/// Applies everything except the cgroup, which is set up before. Returns the ruleset for each call, and the sockets for granted hosts.
+fn confine(
+    profile: &Profile,
+    enforcement: &mut Enforcement,
+) -> Result<(Option<OwnedFd>, Vec<OwnedFd>), Refusal> {
     privileges::yield_memory();
     let places = Places::of(profile);
     places.check()?;
@@ -46,6 +51,7 @@ fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<Ow
     enforcement.network = network_wall(profile, &namespaces, &mut enforcement.gaps);
     let covered = cover(profile, &places, &namespaces, &sockets, enforcement)?;
     enforcement.mounts = covered.is_some();
+    let listening = listeners::open(profile, enforcement.network, &mut enforcement.gaps)?;
     let has_own_user = namespaces.has_own_user;
     // The kernel counts the supervisor, too, and the process that waits for it outside of its process namespace. Inside `bwrap` there is
     // no such process.
@@ -63,7 +69,7 @@ fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<Ow
     privileges::hide_from_programs().map_err(|error| Refusal::step("hiding from programs", error))?;
     // Last: the filter denies some system calls that the steps above make.
     syscalls::filter(enforcement.network, enforcement.mounts)?;
-    Ok(landlock_rules::own_room())
+    Ok((landlock_rules::own_room(), listening))
 }
 
 fn wants_own_network(profile: &Profile) -> bool {

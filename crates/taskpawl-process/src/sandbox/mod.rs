@@ -4,6 +4,7 @@ mod cgroup;
 mod enforce;
 mod landlock_rules;
 mod links;
+mod listeners;
 mod mounts;
 mod namespaces;
 mod own_processes;

@@ -349,7 +349,7 @@ fn make_unreadable(path: &Path) -> io::Result<()> {
 }
 
 /// Mounts an empty file system in memory (`tmpfs`).
-fn mount_memory(path: &Path, options: &CStr) -> io::Result<()> {
+pub(super) fn mount_memory(path: &Path, options: &CStr) -> io::Result<()> {
     Ok(mount("tmpfs", path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options)?)
 }
 
@@ -371,7 +371,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Returns a copy of the mounts at and below a path, which is not attached anywhere yet.
-fn copy(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn copy(path: &Path) -> io::Result<OwnedFd> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     Ok(open_tree(CWD, path, flags)?)
@@ -386,13 +386,17 @@ fn copy_link(path: &Path) -> io::Result<OwnedFd> {
     Ok(open_tree(CWD, path, flags)?)
 }
 
-fn attach(tree: &OwnedFd, path: &Path) -> io::Result<()> {
+pub(super) fn attach(tree: &OwnedFd, path: &Path) -> io::Result<()> {
     Ok(move_mount(tree, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
 /// Makes a mount read-only, and with `is_recursive` all mounts below it. An empty path means the mount that `directory` refers to.
 #[expect(unsafe_code, reason = "there is no safe way to make mounts read-only")]
-fn set_read_only(directory: impl AsFd, path: impl AsRef<Path>, is_recursive: bool) -> io::Result<()> {
+pub(super) fn set_read_only(
+    directory: impl AsFd,
+    path: impl AsRef<Path>,
+    is_recursive: bool,
+) -> io::Result<()> {
     /// The kernel's `struct mount_attr`.
     #[repr(C)]
     struct Attributes {

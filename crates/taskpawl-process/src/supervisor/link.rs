@@ -24,6 +24,7 @@ use super::{bwrap, process_tree};
 use crate::error::SpawnError;
 use crate::faults;
 use crate::group::Streams;
+use crate::network::{Forwarder, RefusedLog};
 use crate::profile::{Enforcement, Level, Profile, Sandbox};
 use crate::sandbox::{Refusal, leave_cgroup};
 use crate::spawn_spec::SpawnSpec;
@@ -55,6 +56,9 @@ pub(crate) struct Link {
     cgroup: OnceLock<PathBuf>,
     /// Becomes true when the supervisor has ended; set by the reader.
     gone: watch::Sender<bool>,
+    /// The network access that programs were refused; written by the thread that forwards connections.
+    refused: Arc<RefusedLog>,
+    profile: Option<Arc<Profile>>,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +70,8 @@ struct State {
     /// Messages that did not fit into the socket: at most a start and two signals per program.
     outbox: VecDeque<Message>,
     stage: Stage,
+    /// Listening sockets of the sandbox, until the handshake is complete.
+    sockets: Vec<OwnedFd>,
 }
 
 #[derive(Debug, Default)]
@@ -126,24 +132,25 @@ impl Link {
             command.arg0(MARKER);
             command
         };
-        let result = Self::try_start(program.clone(), command, profile, lock);
+        let result = Self::try_start(program.clone(), command, sandbox, lock);
         result.map_err(|source| SpawnError::SupervisorStart { program, source })
     }
 
     fn try_start(
         program: PathBuf,
         mut command: Command,
-        profile: Option<&Profile>,
+        sandbox: &Sandbox,
         lock: Option<&File>,
     ) -> io::Result<Arc<Self>> {
+        let profile = match sandbox {
+            Sandbox::Off => None,
+            Sandbox::On(profile) => Some(Arc::clone(profile)),
+        };
         let (socket, supervisor_end) = pair()?;
         let wakeup = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let stderr_file = match profile {
-            Some(Profile { level: Level::Strict, .. }) => {
-                Some(File::from(memfd_create("said", MemfdFlags::CLOEXEC)?))
-            }
-            Some(_) | None => None,
-        };
+        let is_strict = profile.as_ref().is_some_and(|profile| profile.level == Level::Strict);
+        let stderr_file = is_strict.then(|| memfd_create("said", MemfdFlags::CLOEXEC)).transpose()?;
+        let stderr_file = stderr_file.map(File::from);
         let stderr = stderr_file.as_ref().map(File::try_clone).transpose()?;
         command
             .stdin(supervisor_end)
@@ -161,22 +168,24 @@ impl Link {
             enforcement: OnceLock::new(),
             cgroup: OnceLock::new(),
             gone: watch::Sender::new(false),
+            refused: Arc::default(),
+            profile,
         });
-        link.send_start(profile, lock)?;
+        link.send_start(lock)?;
         let reader = Arc::clone(&link);
         std::thread::Builder::new().name("taskpawl-reader".to_owned()).spawn(move || reader.read(child))?;
         Ok(link)
     }
 
-    fn send_start(&self, profile: Option<&Profile>, lock: Option<&File>) -> io::Result<()> {
+    fn send_start(&self, lock: Option<&File>) -> io::Result<()> {
         let lock = lock.map(|file| file.try_clone().map(OwnedFd::from)).transpose()?;
-        let start = Request::Start(Start {
+        let start = Request::Start(Box::new(Start {
             version: VERSION,
             mark: (&*self.mark).into(),
             faults: faults::bits(),
             has_lock: lock.is_some(),
-            profile: profile.map(Cow::Borrowed),
-        });
+            profile: self.profile.as_deref().map(Cow::Borrowed),
+        }));
         let message = Message::new(start.to_bytes(), lock.into_iter().collect())?;
         self.send(&mut self.state(), message);
         Ok(())
@@ -205,6 +214,11 @@ impl Link {
     /// Returns the restrictions of the sandbox; `None` without a sandbox or before the handshake.
     pub(crate) fn enforcement(&self) -> Option<Arc<Enforcement>> {
         self.enforcement.get().cloned()
+    }
+
+    /// Returns the record of the network access that programs were refused.
+    pub(crate) fn refused(&self) -> &RefusedLog {
+        &self.refused
     }
 
     /// Blocks until the handshake is complete, and returns the restrictions of the sandbox.
@@ -325,7 +339,9 @@ impl Link {
             let is_crowded = self.flush();
             self.wait(is_crowded)?;
             match receive(&self.socket)? {
-                Received::Message(message) => self.take(Reply::read_all(&message.bytes)?)?,
+                Received::Message(message) => {
+                    self.take(Reply::read_all(&message.bytes)?, message.descriptors)?;
+                }
                 Received::Nothing => {}
                 Received::End => return Ok(()),
             }
@@ -370,10 +386,14 @@ impl Link {
         false
     }
 
-    fn take(&self, replies: Vec<Reply>) -> io::Result<()> {
+    fn take(&self, replies: Vec<Reply>, mut descriptors: Vec<OwnedFd>) -> io::Result<()> {
         let mut state = self.state();
         for reply in replies {
             let (id, ending) = match reply {
+                Reply::Sockets => {
+                    state.sockets.append(&mut descriptors);
+                    continue;
+                }
                 Reply::Hello(hello) => {
                     self.finish_handshake(&mut state, hello)?;
                     continue;
@@ -403,6 +423,10 @@ impl Link {
         // Cannot fail: a supervisor sends its greeting once.
         let _ = hello.enforcement.map(|enforcement| self.enforcement.set(Arc::new(enforcement)));
         let _ = hello.cgroup.map(|cgroup| self.cgroup.set(cgroup));
+        let sockets = std::mem::take(&mut state.sockets);
+        if let Some(profile) = self.profile.as_deref().filter(|_| !sockets.is_empty()) {
+            Forwarder::start(sockets, profile, Arc::clone(&self.refused), self.gone.subscribe())?;
+        }
         if matches!(state.stage, Stage::Greeting) {
             state.stage = Stage::Open;
         }

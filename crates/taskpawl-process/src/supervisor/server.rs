@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::calls::Calls;
 use super::signals::ChildSignals;
-use super::socket::{Message, Received, receive};
+use super::socket::{MAX_DESCRIPTORS, Message, Received, receive};
 use super::wire::{Hello, Reply, Request, VERSION};
 use crate::faults::{self, Fault};
 use crate::sandbox::{Enforced, enforce};
@@ -82,7 +82,9 @@ fn shake_hands(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
         Some(profile) if start.version == VERSION => with_own_umask(|| enforce(profile)).map(Some),
         Some(_) | None => Ok(None),
     };
-    let room = enforced.as_mut().ok().and_then(|enforced| enforced.as_mut()?.room.take());
+    let on = enforced.as_mut().ok().and_then(Option::as_mut);
+    let (room, sockets) = on.map(|on| (on.room.take(), std::mem::take(&mut on.sockets))).unwrap_or_default();
+    hand_out(sockets, socket)?;
     let (is_ready, reply) = match enforced {
         Ok(enforced) => (start.version == VERSION, Reply::Hello(hello(enforced))),
         Err(refusal) => (false, Reply::Refused(refusal)),
@@ -92,6 +94,17 @@ fn shake_hands(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
     Message::new(bytes, Vec::new())?.send(socket)?;
     let lock = lock.filter(|_| !faults::is_on(Fault::EarlyLock));
     Ok(is_ready.then(|| Greeted { mark: start.mark.into_owned(), lock, room }))
+}
+
+/// Sends listening sockets to the engine, and closes them here.
+fn hand_out(sockets: Vec<OwnedFd>, socket: &OwnedFd) -> io::Result<()> {
+    let mut sockets = sockets.into_iter().peekable();
+    while sockets.peek().is_some() {
+        let mut bytes = Vec::new();
+        Reply::Sockets.write(&mut bytes);
+        Message::new(bytes, sockets.by_ref().take(MAX_DESCRIPTORS).collect())?.send(socket)?;
+    }
+    Ok(())
 }
 
 /// Runs `make` with a fixed umask, because its files must not depend on that of the caller. Programs get the
@@ -105,7 +118,7 @@ fn with_own_umask<T>(make: impl FnOnce() -> T) -> T {
 
 fn hello(enforced: Option<Enforced>) -> Hello {
     let (enforcement, cgroup) = match enforced {
-        Some(Enforced { enforcement, cgroup, room: _ }) => (Some(enforcement), cgroup),
+        Some(Enforced { enforcement, cgroup, room: _, sockets: _ }) => (Some(enforcement), cgroup),
         None => (None, None),
     };
     Hello { version: VERSION, enforcement, cgroup }

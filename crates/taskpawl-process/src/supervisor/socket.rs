@@ -15,8 +15,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// Three streams, the passed descriptor and the file of a long message.
-const MAX_DESCRIPTORS: usize = 5;
+/// Listening sockets of one message. A program needs only five: three streams, the passed descriptor and the file of a long message.
+pub(super) const MAX_DESCRIPTORS: usize = 64;
 const MAX_BYTES: usize = 16 << 10;
 /// The content of a message whose bytes are in the file of its last descriptor.
 const ELSEWHERE: &[u8] = &[0xff];

@@ -14,13 +14,13 @@ use crate::sandbox::Refusal;
 use crate::spawn_spec::SpawnSpec;
 
 /// The protocol version; the handshake fails if the two sides differ.
-pub(super) const VERSION: u32 = 8;
+pub(super) const VERSION: u32 = 9;
 
 /// A request of the engine.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request<'a> {
     /// The first message. The lock of the run is passed with it, if there is one.
-    Start(Start<'a>),
+    Start(Box<Start<'a>>),
     /// Starts a program. Its descriptors are passed in this order: standard output, standard error, then, if
     /// present, the passed descriptor and standard input.
     Spawn { id: u64, spec: SpawnSpec<'a> },
@@ -49,6 +49,8 @@ pub(super) enum Reply {
     Hello(Hello),
     /// The first reply, if the sandbox cannot be enforced. The supervisor then ends.
     Refused(Refusal),
+    /// Comes before `Hello`. The descriptors of the message are listening sockets for granted hosts and ports.
+    Sockets,
     /// The program could not be started, with the errno.
     NotStarted { id: u64, errno: i32 },
     /// The program ended with this wait status, and no process of it is left that could be recognized.
@@ -93,7 +95,7 @@ impl<'a> Request<'a> {
     pub(super) fn read(bytes: &'a [u8]) -> io::Result<Self> {
         let mut reader = Reader(bytes);
         Ok(match reader.u8()? {
-            0 => Self::Start(reader.start()?),
+            0 => Self::Start(Box::new(reader.start()?)),
             1 => Self::Spawn { id: reader.u64()?, spec: reader.spec()? },
             2 => {
                 let id = reader.u64()?;
@@ -117,6 +119,7 @@ impl Reply {
                 .str(missing)
                 .str(advice)
                 .option(cgroup.as_deref(), |writer, path| writer.text(path.as_os_str())),
+            Self::Sockets => writer.u8(4),
         };
         *bytes = writer.0;
     }
@@ -135,6 +138,7 @@ impl Reply {
                     advice: reader.string()?,
                     cgroup: reader.option(Reader::path)?,
                 }),
+                4 => Self::Sockets,
                 _ => return Err(malformed()),
             });
         }
@@ -184,6 +188,8 @@ impl Writer {
         let Profile {
             level,
             network,
+            hosts,
+            ports,
             write,
             read,
             emptied,
@@ -196,6 +202,8 @@ impl Writer {
             gaps,
         } = profile;
         self.bool(*level == Level::Strict).bool(*network == Network::Full);
+        hosts.iter().fold(self.count(hosts.len()), |writer, host| writer.str(&host.to_string()));
+        ports.iter().fold(self.count(ports.len()), |writer, port| writer.u32((*port).into()));
         let private: Vec<PathBuf> =
             private.iter().flat_map(|private| [private.path.clone(), private.source.clone()]).collect();
         self.paths(write)
@@ -340,6 +348,8 @@ impl<'a> Reader<'a> {
         Ok(Profile {
             level: self.level()?,
             network: if self.bool()? { Network::Full } else { Network::None },
+            hosts: self.list(|reader| reader.string()?.parse().map_err(|_| malformed()))?,
+            ports: self.list(|reader| reader.u32()?.try_into().map_err(|_| malformed()))?,
             write: self.list(Self::path)?,
             read: self.list(Self::path)?,
             emptied: self.list(Self::path)?,
@@ -415,6 +425,8 @@ mod tests {
         Profile {
             level: Level::Strict,
             network: Network::Full,
+            hosts: vec!["*.example.org:22".parse().unwrap(), "a.example".parse().unwrap()],
+            ports: vec![5432],
             write: vec!["/w".into(), "/v".into()],
             read: vec!["/r".into()],
             emptied: vec!["/e".into()],
@@ -438,12 +450,17 @@ mod tests {
             handover: Some(OsStr::new("C")),
         };
         vec![
-            Request::Start(Start { version: VERSION, mark: "mark".into(), faults: 3, ..Start::default() }),
-            Request::Start(Start {
+            Request::Start(Box::new(Start {
+                version: VERSION,
+                mark: "mark".into(),
+                faults: 3,
+                ..Start::default()
+            })),
+            Request::Start(Box::new(Start {
                 version: VERSION,
                 profile: Some(Cow::Owned(profile())),
                 ..Start::default()
-            }),
+            })),
             Request::Spawn { id: 7, spec },
             Request::Signal { id: 7, signal: Signal::TERM },
             Request::Signal { id: 8, signal: Signal::KILL },
@@ -478,6 +495,7 @@ mod tests {
         let replies = [
             Reply::Hello(hello),
             Reply::Refused(Refusal { cgroup: Some("/c".into()), ..Refusal::new("this", "that") }),
+            Reply::Sockets,
             Reply::NotStarted { id: 1, errno: 2 },
             Reply::Ended { id: u64::MAX, status: -1 },
         ];
@@ -491,10 +509,14 @@ mod tests {
 
     #[test]
     fn only_the_version_is_parsed_from_another_version() {
-        let start = [&[0][..], &9_u32.to_le_bytes(), b"?"].concat();
-        assert_eq!(Request::read(&start).unwrap(), Request::Start(Start { version: 9, ..Start::default() }));
-        let hello = [&[0][..], &[0; 8], &9_u32.to_le_bytes(), b"?"].concat();
-        let expected = [Reply::Hello(Hello { version: 9, ..Hello::default() })];
+        let other = VERSION + 1;
+        let start = [&[0][..], &other.to_le_bytes(), b"?"].concat();
+        assert_eq!(
+            Request::read(&start).unwrap(),
+            Request::Start(Box::new(Start { version: other, ..Start::default() }))
+        );
+        let hello = [&[0][..], &[0; 8], &other.to_le_bytes(), b"?"].concat();
+        let expected = [Reply::Hello(Hello { version: other, ..Hello::default() })];
         assert_eq!(Reply::read_all(&hello).unwrap(), expected);
     }
 }

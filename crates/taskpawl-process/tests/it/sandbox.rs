@@ -21,6 +21,7 @@ use crate::support::{Bench, exactly, supervisor};
 
 #[cfg(feature = "faults")]
 mod controls;
+mod hosts;
 mod links;
 mod network;
 mod processes;

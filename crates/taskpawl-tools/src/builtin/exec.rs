@@ -7,8 +7,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl_process::{
-    End, Enforcement, Environment, Limits, NetworkWall, Outcome, OutputFiles, Program, Sandbox, SpawnError,
-    Unfinished,
+    End, Environment, Limits, NetworkWall, Outcome, OutputFiles, Program, Sandbox, SpawnError, Unfinished,
 };
 
 use crate::builtin::common::parse;
@@ -359,13 +358,13 @@ fn report(outcome: &Outcome) -> Map<String, Value> {
     if let Some(file) = truncated.and_then(|stream| stream.file.as_ref()) {
         report.insert("outputFile".to_owned(), file.to_string_lossy().into());
     }
-    report.insert("sandbox".to_owned(), in_force(outcome.enforcement.as_deref()));
+    report.insert("sandbox".to_owned(), in_force(outcome));
     report
 }
 
-/// Formats the enforced sandbox as briefly as possible.
-fn in_force(enforcement: Option<&Enforcement>) -> Value {
-    let Some(enforcement) = enforcement else { return json!({"level": "off"}) };
+/// Formats the enforced sandbox, and what it refused, as briefly as possible.
+fn in_force(outcome: &Outcome) -> Value {
+    let Some(enforcement) = outcome.enforcement.as_deref() else { return json!({"level": "off"}) };
     let network = match enforcement.network {
         NetworkWall::Namespace => "loopback",
         NetworkWall::Filter => "none",
@@ -374,6 +373,9 @@ fn in_force(enforcement: Option<&Enforcement>) -> Value {
     let mut said = json!({"level": enforcement.level, "network": network});
     if !enforcement.gaps.is_empty() {
         said["gaps"] = json!(enforcement.gaps);
+    }
+    if !outcome.refused.is_empty() {
+        said["refused"] = json!(outcome.refused);
     }
     said
 }

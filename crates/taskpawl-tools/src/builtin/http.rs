@@ -22,7 +22,6 @@ use crate::root::{Root, io_error, write_all};
 use crate::tool::{Hints, Tool, ToolSpec};
 
 mod access;
-mod address;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
 mod net;

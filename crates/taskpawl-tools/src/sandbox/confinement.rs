@@ -235,6 +235,8 @@ impl Confinement {
         Profile {
             level: if settings.mode == SandboxMode::Strict { Level::Strict } else { Level::Standard },
             network: if settings.net || widening.net { Network::Full } else { Network::None },
+            hosts: unique(settings.hosts.clone()),
+            ports: unique(settings.ports.clone()),
             hidden: unique(opened(&rules.hidden, found.hidden(), &named)),
             administered: administered(rules),
             write: unique(write),

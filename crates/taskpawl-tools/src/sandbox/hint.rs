@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl_process::{Network, Outcome, Profile, Program, Sandbox, SpawnError};
+use taskpawl_process::{HostGrant, Network, Outcome, Profile, Program, RefusedAccess, Sandbox, SpawnError};
 
 use super::closed::{ClosedPlaces, Unopened};
 use super::excluded_paths::{is_within, plain};
@@ -122,6 +122,8 @@ pub struct Hint {
 pub enum Grant {
     /// Programs may use the network.
     Network,
+    /// Programs may reach a host, in the syntax of `HostGrant`.
+    Host(String),
     /// Programs may read a path.
     Read(PathBuf),
     /// Programs may read and write a path.
@@ -143,7 +145,7 @@ impl Hint {
     fn without_grant_around(mut self, inner: &Path) -> Self {
         self.grant = self.grant.filter(|grant| match grant {
             Grant::Read(path) | Grant::Write(path) => !inner.starts_with(path),
-            Grant::Network => true,
+            Grant::Network | Grant::Host(_) => true,
         });
         self
     }
@@ -156,7 +158,7 @@ impl Hint {
         };
         self.grant = self.grant.filter(|grant| match grant {
             Grant::Read(path) | Grant::Write(path) => !is_private(path),
-            Grant::Network => true,
+            Grant::Network | Grant::Host(_) => true,
         });
         self
     }
@@ -205,9 +207,60 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) 
         return Some(of_file_size(profile).into());
     }
     let context = DenialContext { profile, cwd: &program.cwd, unopened: &closed.unopened() };
-    of_lines(context, &outcome.stderr.text).or_else(|| {
+    let hint = of_lines(context, &outcome.stderr.text).or_else(|| {
         let is_curl = program.argv.iter().any(|word| word.contains("curl")) && CURL.contains(&outcome.code);
         (is_curl && profile.network == Network::None).then(no_network)
+    });
+    // A refused name explains an error of the network better than its text, and an error without any hint. Not other errors: many
+    // programs ask for names that they can do without.
+    match hint {
+        Some(hint) if hint.grant != Some(Grant::Network) => Some(hint),
+        other => of_refused(&outcome.refused).or(other),
+    }
+}
+
+/// Returns a hint for the network access that was refused: the flag for the first name that is not granted, or the reason why a granted
+/// one was not reached.
+fn of_refused(refused: &[RefusedAccess]) -> Option<Hint> {
+    let hosts = refused.iter().filter_map(|access| {
+        let RefusedAccess::Host { name } = access else { return None };
+        // Only what the flag accepts: a name in a question can be any text.
+        name.parse::<HostGrant>().ok().map(|_| name.as_str())
+    });
+    let hosts: Vec<&str> = hosts.collect();
+    if let Some(first) = hosts.first() {
+        let more = match hosts.len() - 1 {
+            0 => String::new(),
+            count => format!(" (and {count} more, in `sandbox.refused` of the result)"),
+        };
+        let text = format!(
+            "programs looked up `{first}`{more}, which is not granted; `--allow-host {first}` lets them reach it, if you trust this name"
+        );
+        return Some(Hint { text, grant: Some(Grant::Host((*first).to_owned())) });
+    }
+    refused.iter().find_map(reason_at_granted).map(Hint::from)
+}
+
+/// Explains why a granted name was not reached.
+fn reason_at_granted(access: &RefusedAccess) -> Option<String> {
+    Some(match access {
+        RefusedAccess::Address { host, address, reason } => {
+            format!("the granted name `{host}` leads to {address}, {reason}, which no grant opens")
+        }
+        RefusedAccess::ServerName { host, asked: Some(asked) } => {
+            format!(
+                "a connection to the granted name `{host}` asked for the server `{asked}` by TLS; only `{host}` itself is reached on port 443"
+            )
+        }
+        RefusedAccess::ServerName { host, asked: None } => {
+            format!("a connection to port 443 of the granted name `{host}` did not name it by TLS")
+        }
+        RefusedAccess::TooManyNames { beneath, name } => {
+            format!(
+                "`{name}` is one name too many beneath `*.{beneath}`; grant names that are needed themselves"
+            )
+        }
+        RefusedAccess::Host { .. } | RefusedAccess::Further | _ => return None,
     })
 }
 

@@ -2,6 +2,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use taskpawl_process::HostGrant;
+
 /// The kind of sandbox that programs run in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SandboxMode {
@@ -54,6 +56,10 @@ pub struct SandboxSettings {
     pub mode: SandboxMode,
     /// Allows network access.
     pub net: bool,
+    /// Hosts that programs may reach without `net`.
+    pub hosts: Vec<HostGrant>,
+    /// Ports of this machine's loopback that programs may connect to without `net`.
+    pub ports: Vec<u16>,
     /// Further paths that programs may write.
     pub write: Vec<PathBuf>,
     /// Further paths that programs may read, besides the system, the home directory without secrets, and the project.

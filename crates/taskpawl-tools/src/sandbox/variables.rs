@@ -87,7 +87,8 @@ pub(super) fn variables(
     let patterns: Vec<&str> = usual.chain(own).collect();
     let seen = places.variables.iter().filter(|(name, _)| patterns.iter().any(|pattern| fits(name, pattern)));
     let mut seen: BTreeMap<_, _> = seen.map(|(name, value)| (name.clone(), value.clone())).collect();
-    if !has_network {
+    // A granted host may be slow, so its clients keep their retries.
+    if !has_network && settings.hosts.is_empty() {
         for (name, value) in NO_RETRIES {
             // A variable that the user has named for programs keeps its value.
             seen.entry(name.into()).or_insert_with(|| value.into());

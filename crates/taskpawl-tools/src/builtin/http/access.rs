@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use thiserror::Error;
 
-use super::address::special;
 use super::target::{Host, Target};
 use crate::error::{BlockReason, ToolError};
+use taskpawl_process::special_address;
 
 /// Hosts that the tool `http_request` may reach. By default these are all public ones.
 ///
@@ -89,7 +89,7 @@ impl HttpAccess {
 
     /// Fails if a request to a target must not use one of its addresses.
     pub(super) fn check_address(&self, target: &Target, address: IpAddr) -> Result<(), ToolError> {
-        let Some(kind) = special(address) else { return Ok(()) };
+        let Some(kind) = special_address(address) else { return Ok(()) };
         if self.granted.iter().flatten().any(|pattern| pattern.grants(target, address)) {
             return Ok(());
         }

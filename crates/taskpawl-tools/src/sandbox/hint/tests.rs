@@ -39,7 +39,7 @@ fn of(sandbox: Sandbox, cwd: PathBuf, code: i32, stderr: &str) -> Option<String>
 fn outcome(code: i32, stderr: &str) -> Outcome {
     let captured = |text: &str| Captured { text: text.to_owned(), bytes: 0, truncated: false, file: None };
     let (stdout, stderr) = (captured(""), captured(stderr));
-    Outcome { end: End::Exited, code, signal: None, stdout, stderr, enforcement: None }
+    Outcome { end: End::Exited, code, signal: None, stdout, stderr, enforcement: None, refused: Vec::new() }
 }
 
 #[test]
@@ -210,6 +210,45 @@ fn what_the_sandbox_did_not_do_is_not_put_down_to_it() {
     assert_eq!(said("test []/home/x failed"), "");
     let off = of(Sandbox::Off, "/".into(), 1, "touch: cannot touch '/etc/x': Permission denied");
     assert_eq!(off, None);
+}
+
+#[test]
+fn a_refused_name_explains_errors_of_the_network_alone() {
+    let host = |name: &str| RefusedAccess::Host { name: name.to_owned() };
+    let program = |sandbox| Program {
+        argv: vec!["npm".to_owned()],
+        cwd: "/".into(),
+        environment: Environment::default(),
+        stdin: None,
+        handover: None,
+        output: OutputFiles { stdout: PathBuf::new(), stderr: PathBuf::new() },
+        sandbox,
+    };
+    let of = |stderr: &str, refused: &[RefusedAccess]| {
+        let outcome = Outcome { refused: refused.to_vec(), ..outcome(1, stderr) };
+        let sandbox = Sandbox::On(Arc::new(Profile::default()));
+        hint(&program(sandbox), &outcome, &ClosedPlaces::default())
+    };
+    let asked = [host("registry.test"), host("b.test")];
+    let unresolved = of("getaddrinfo ENOTFOUND registry.test", &asked).unwrap();
+    assert_eq!(unresolved.grant, Some(Grant::Host("registry.test".to_owned())));
+    insta::assert_snapshot!(unresolved, @"programs looked up `registry.test` (and 1 more, in `sandbox.refused` of the result), which is not granted; `--allow-host registry.test` lets them reach it, if you trust this name");
+    assert_eq!(of("", &asked), Some(unresolved));
+    // Another error is not blamed on a name that the program can do without.
+    let other = of("write: file too large", &asked).unwrap();
+    assert_eq!(other.grant, None);
+    // A name in a question can be any text, which must not reach a command line.
+    for name in ["x; rm -rf ~", "$(id)", "a b", "-x", "127.0.0.1", "localhost"] {
+        assert_eq!(of("", &[host(name)]), None, "{name}");
+    }
+    let address = RefusedAccess::Address {
+        host: "a.test".to_owned(),
+        address: "169.254.169.254".parse().unwrap(),
+        reason: "a link-local address",
+    };
+    let explained = of("", &[address]).unwrap();
+    assert_eq!(explained.grant, None);
+    insta::assert_snapshot!(explained, @"the granted name `a.test` leads to 169.254.169.254, a link-local address, which no grant opens");
 }
 
 #[test]

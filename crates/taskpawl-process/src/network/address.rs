@@ -54,7 +54,7 @@ const SPECIAL_V6: &[(Ipv6Addr, u32, &str)] = &[
 ];
 
 /// Returns the kind of an address that is not public.
-pub(super) fn special(address: IpAddr) -> Option<&'static str> {
+pub fn special_address(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_v4(address),
         IpAddr::V6(address) => special_v6(address),
@@ -109,7 +109,7 @@ mod tests {
             "2606:4700::1111",
             "3ffe::",
         ] {
-            assert_eq!(special(address.parse().unwrap()), None, "{address}");
+            assert_eq!(special_address(address.parse().unwrap()), None, "{address}");
         }
         for address in [
             "0.255.255.255",
@@ -141,7 +141,7 @@ mod tests {
             "feff::1",
             "ff02::1",
         ] {
-            assert!(special(address.parse().unwrap()).is_some(), "{address}");
+            assert!(special_address(address.parse().unwrap()).is_some(), "{address}");
         }
     }
 }

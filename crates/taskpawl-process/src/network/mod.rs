@@ -1,0 +1,18 @@
+//! The network of sandboxed programs: granted names and ports, which the engine connects to, and a record of everything else that they
+//! asked for.
+
+mod address;
+mod client_hello;
+mod dns;
+mod forwarder;
+mod grant;
+mod layout;
+mod refused;
+mod resolver;
+
+pub use address::special_address;
+pub(crate) use forwarder::Forwarder;
+pub use grant::{HostGrant, InvalidHostGrant};
+pub(crate) use layout::{Layout, MAX_ENDPOINTS, RESOLVER, lookup_order, resolver_settings};
+pub use refused::RefusedAccess;
+pub(crate) use refused::RefusedLog;
