@@ -86,7 +86,7 @@ fn text_that_only_resembles_a_token_stays() {
         "http://[::1]:80/",
         "eyJ is how base64 of JSON begins",
         "Bearer of good news, internationalization-and-so-on",
-        "npm_config_registry=https://registry.npmjs.org/",
+        "npm_config_registry=https://packages.example.org/",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "AKIA is followed by 16 letters",
         "sk-learn and hf_hub and SG.com",

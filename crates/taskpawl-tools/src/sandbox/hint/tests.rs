@@ -92,7 +92,7 @@ fn names_of_errors_are_whole_words() {
         assert_eq!(said(line), "", "{line}");
     }
     for line in [
-        "Error: getaddrinfo ENOTFOUND registry.npmjs.org",
+        "Error: getaddrinfo ENOTFOUND packages.example.org",
         "npm error code ENOTFOUND",
         "errno: 'EAI_AGAIN',",
         "connect ENETUNREACH 1.1.1.1:443 - Local (0.0.0.0:0)",
