@@ -125,7 +125,7 @@ fn consent(app: &App, args: &AgentArgs) -> Result<(), CliError> {
     }
     let refused = |message: &str| CliError::usage_with(message, "`--yes` does it without asking");
     if app.is_json() || !app.terminal().can_ask() {
-        return Err(refused("nothing was changed: nobody can be asked whether to"));
+        return Err(refused("nothing was changed: there is no terminal to ask at"));
     }
     if is_yes("\nchange these files? [y/N] ")? { Ok(()) } else { Err(refused("nothing was changed")) }
 }
