@@ -70,7 +70,7 @@ impl Blocking {
     /// Returns the status of the plan for the actor of this handle, with at most `most` entries in each list.
     ///
     /// Ready tasks with an unregistered tool are listed apart from the work for runs. With a tool lookup
-    /// ([`Builder::tool_finder`]) every tool counts as available; use [`Digest::gather`] to pass more exact means.
+    /// ([`Builder::tool_finder`](crate::Builder::tool_finder)) every tool counts as available; use [`Digest::gather`] to pass more exact means.
     ///
     /// # Errors
     /// The store cannot be read.
