@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 
 use serde_json::json;
 
-use crate::memory_tools::{MAX_GROWTH_KIB, most_memory};
+use crate::memory_tools::{MAX_GROWTH_KIB, most_memory, quiet_memory};
 use crate::support::{Figures, Home};
 
 /// An MCP server in a few lines of shell that floods its client.
@@ -49,7 +49,7 @@ fn servers_do_not_make_the_engine_grow() {
         server("calls"),
         server("pages")
     ));
-    let quiet = most_memory(&home, "quiet", &json!({"log": {"message": "quiet"}}), "done");
+    let quiet = quiet_memory(&home);
     let tasks = "yes '{\"name\": \"a task with a name\"},' | head -n 1000000";
     let emit = |script: &str| json!({"toolName": "shell", "emit": true, "args": {"parse": "json", "command": script}});
     let cases = [
