@@ -9,7 +9,7 @@ use crate::error::ToolError;
 /// The opinion of a tool whether a failed call should start again. The retry policy of the plan limits the number of starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetryAdvice {
-    /// Whether a retry makes sense; `None` leaves it to the class of the error.
+    /// True if a retry makes sense; `None` leaves it to the class of the error.
     pub is_retried: Option<bool>,
     /// The shortest pause before the next start.
     pub after: Option<Duration>,

@@ -31,7 +31,7 @@ impl Taskpawl {
     /// Returns the events after `revision` as a stream: first the recorded ones, then those to come, of all processes that use the
     /// store. 0 begins with the first event, [`revision`](Self::revision) with the next.
     ///
-    /// A slow reader delays nobody: the stream reads from the store, which keeps the events.
+    /// A slow reader does not delay writers: the stream reads from the store, which keeps the events.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -120,7 +120,7 @@ fn many_are_shown_before_they_are_approved() {
     assert_eq!(cli.run(&["run-all-ready", "--quiet"]).code, Some(0));
 }
 
-/// What the policy asks about and is known does not stop the run.
+/// Questions of the policy whose calls are known do not stop the run.
 #[test]
 fn questions_of_the_policy_are_answered_before_the_run() {
     if !may_decide() {

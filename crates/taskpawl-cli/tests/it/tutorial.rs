@@ -15,7 +15,7 @@ struct Page {
     path: &'static str,
     /// The directory of the reader, as the page has it.
     directory: &'static str,
-    /// Whether every block is a file with a name, or commands with their output.
+    /// True if every block is a file with a name, or commands with their output.
     is_complete: bool,
 }
 

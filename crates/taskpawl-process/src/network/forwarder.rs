@@ -56,7 +56,7 @@ impl Forwarder {
         let forwarder = Arc::new(Self { names, refused, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)) });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let body = move || {
-            // An error means that a socket failed. Programs then find that nobody answers.
+            // An error means that a socket failed. Connections of programs are refused then.
             let _ = runtime.block_on(forwarder.serve(sockets, &endpoints, gone));
             // A lookup that hangs must not hold the thread.
             runtime.shutdown_background();

@@ -46,7 +46,7 @@ fn an_agent_repairs_its_plan_and_continues_after_a_kill() {
     let text = output(agent(&store, "1"));
     assert!(text.ends_with("all done\n10 words\n"), "{text}");
     assert!(text.contains("asked: Publish the number?\n"), "{text}");
-    // What was done before the kill is not done again.
+    // Steps that were recorded before the kill do not run again.
     assert!(!text.contains("words: halfway"), "{text}");
     let again = output(agent(&store, "1"));
     assert!(again.ends_with("all done\n10 words\n"), "{again}");

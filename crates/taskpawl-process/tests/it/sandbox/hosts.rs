@@ -149,7 +149,7 @@ async fn attempts_with_checks() {
     wildcards_and_ports().await;
 }
 
-/// What was refused is recorded with its reason.
+/// Refused hosts are recorded with the reason.
 async fn records(home: &Home) {
     let outcome = home.shell("curl -sf http://other.test; curl -sf http://metadata.test; curl -skf --connect-to other.test:443:granted.test:443 https://other.test; true").await;
     let host = "granted.test".to_owned();
