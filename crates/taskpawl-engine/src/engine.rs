@@ -1,5 +1,6 @@
 //! The engine: the manager, the tools, the project and the sandbox of runs.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -229,17 +230,19 @@ impl Engine {
     }
 
     /// Returns the `/tmp` of the programs of a run. `None` if the sandbox is off.
-    pub(crate) fn private_tmp(
+    pub(crate) async fn private_tmp(
         &self,
         observer: Option<&Arc<dyn Observer>>,
     ) -> Result<Option<PrivateTmp>, RunError> {
         if self.sandbox.0.mode == SandboxMode::Off {
             return Ok(None);
         }
-        let files = &self.project.files;
-        let failed =
-            |source| RunError::Files { action: "create", path: files.join(private_tmp::DIRECTORY), source };
-        let (private, was_large) = PrivateTmp::open(files, self.manager.source().now()).map_err(failed)?;
+        let (files, now) = (self.project.files.clone(), self.manager.source().now());
+        let path = files.join(private_tmp::DIRECTORY);
+        let failed = |source| RunError::Files { action: "create", path, source };
+        // Programs may have left millions of files to count or to remove.
+        let opened = tokio::task::spawn_blocking(move || PrivateTmp::open(&files, now)).await;
+        let (private, was_large) = opened.map_err(io::Error::other).flatten().map_err(failed)?;
         if let (true, Some(observer)) = (was_large, observer) {
             let message =
                 "the programs of earlier runs left more than 2 GiB in their /tmp, which was emptied"

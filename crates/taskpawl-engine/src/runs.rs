@@ -7,7 +7,7 @@ use taskpawl_manager::{Error, Manager};
 use taskpawl_model::command::{Command, RunStart};
 use taskpawl_model::rules::{DecideError, resolve, resolve_among};
 use taskpawl_model::run::recovery::{Recovered, questions_of_policy};
-use taskpawl_model::task::{KeySpace, RunRecord, Task};
+use taskpawl_model::task::{KeySpace, RunRecord, Status, Task};
 use taskpawl_model::value::{RunId, Selector};
 use taskpawl_model::view::{Query, View};
 use taskpawl_store::StoreError;
@@ -52,7 +52,7 @@ impl Engine {
         let live =
             LiveRun::start(&engine.project.files, &id, engine.supervision.clone(), temporary.as_deref())?;
         let baseline = liveness::baseline_path(&engine.project.files, &id);
-        let private = engine.private_tmp(options.observer.as_ref())?;
+        let private = engine.private_tmp(options.observer.as_ref()).await?;
         let private_path = private.as_ref().map(PrivateTmp::path);
         let confinement = Arc::new(engine.confinement(live.temporary(), private_path, Some(baseline)));
         engine.check_variables(&options.only, &options.variables)?;
@@ -98,8 +98,12 @@ impl Engine {
         live.programs().close().await;
         if let Some(private) = private {
             private.forget(live.temporary());
-            // A failure leaves the files to a later run.
-            let _ = (summary.exit == 0).then(|| private.finished());
+            // Another plan may go on later, although everything in the scope of this run is finished.
+            let is_over = |status| matches!(status, Status::Done | Status::Skipped | Status::Cancelled);
+            if manager.counts()?.into_iter().all(|(status, count)| count == 0 || is_over(status)) {
+                // Programs may leave millions of files. A failure leaves them to a later run.
+                let _ = tokio::task::spawn_blocking(move || private.finished()).await;
+            }
         }
         summary.late_files = of_killed.into_iter().chain(late.of_this_run().await).collect();
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;

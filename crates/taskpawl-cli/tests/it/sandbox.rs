@@ -202,6 +202,19 @@ fn programs_of_a_project_share_a_directory_for_temporary_files() {
     }
     let (done, call) = run(&format!("cat /tmp/{name} /var/tmp/{name}"));
     assert_eq!((done.code, text(&call, "stdout")), (Some(0), "x\ny\n"), "{done}");
+    // A second plan is not finished: its run may still need the files.
+    fs::write(
+        project.path().join("other.json"),
+        r#"{"name": "other", "tasks": [{"id": "b", "run": "false"}]}"#,
+    )
+    .unwrap();
+    cli.command(project.path(), &["apply", "other.json"]).output().unwrap();
+    let (done, _) = run(&format!("echo x > /tmp/{name}"));
+    assert_eq!(done.code, Some(0), "{done}");
+    let (_, call) = run(&format!("cat /tmp/{name}"));
+    assert_eq!(text(&call, "stdout"), "x\n", "{call}");
+    cli.command(project.path(), &["delete", "b"]).output().unwrap();
+    run("true");
     // All tasks are done: nothing is left.
     let (_, call) = run(&format!("ls /tmp/{name} || echo none"));
     assert_eq!(text(&call, "stdout"), "none\n", "{call}");
