@@ -91,8 +91,6 @@ impl Forwarder {
     async fn accept(self: Arc<Self>, listener: TcpListener, endpoint: Endpoint) -> io::Result<()> {
         let mut connections = JoinSet::new();
         loop {
-            let Ok(room) = Arc::clone(&self.room).acquire_owned().await else { return Ok(()) };
-            while connections.try_join_next().is_some() {}
             let (stream, _) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) if is_passing(&error) => {
@@ -101,6 +99,9 @@ impl Forwarder {
                 }
                 Err(error) => return Err(error),
             };
+            // Only after a connection came: there may be more listening sockets than connections at a time.
+            let Ok(room) = Arc::clone(&self.room).acquire_owned().await else { return Ok(()) };
+            while connections.try_join_next().is_some() {}
             let forwarder = Arc::clone(&self);
             connections.spawn(async move {
                 forwarder.carry(stream, endpoint).await;
@@ -224,4 +225,45 @@ fn packets_of(socket: OwnedFd) -> io::Result<UdpSocket> {
     let socket = std::net::UdpSocket::from(socket);
     socket.set_nonblocking(true)?;
     UdpSocket::from_std(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn each_of_many_listening_sockets_accepts() {
+        let listeners: Vec<_> = (0..MAX_CONNECTIONS + 1)
+            .map(|_| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
+            .collect();
+        let addresses: Vec<_> = listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
+        // Of a name that was not granted: each connection is reset.
+        let destination = Destination::Name(0, 0);
+        let endpoints: Vec<_> =
+            addresses.iter().map(|address| Endpoint { address: *address, destination }).collect();
+        let packets = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let streams = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let sockets = [OwnedFd::from(packets), streams.into()].into_iter();
+        let sockets = sockets.chain(listeners.into_iter().map(OwnedFd::from)).collect();
+        let forwarder = Arc::new(Forwarder {
+            names: Arc::new(Names::new(Layout::of(&Profile::default()))),
+            refused: Arc::new(RefusedLog::default()),
+            room: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+        });
+        let (end, gone) = watch::channel(false);
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(forwarder.serve(sockets, &endpoints, gone))
+        });
+        for address in addresses {
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            let error = stream.read(&mut [0]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{address}");
+        }
+        end.send(true).unwrap();
+        thread.join().unwrap().unwrap();
+    }
 }
