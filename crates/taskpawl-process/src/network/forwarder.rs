@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn each_of_many_listening_sockets_accepts() {
-        let listeners: Vec<_> = (0..MAX_CONNECTIONS + 1)
+        let listeners: Vec<_> = (0..=MAX_CONNECTIONS)
             .map(|_| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
             .collect();
         let addresses: Vec<_> = listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
@@ -257,7 +257,8 @@ mod tests {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(forwarder.serve(sockets, &endpoints, gone))
         });
-        for address in addresses {
+        // The last one first: each connection that ends would make room for it.
+        for address in addresses.into_iter().rev() {
             let mut stream = std::net::TcpStream::connect(address).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
             let error = stream.read(&mut [0]).unwrap_err();
