@@ -125,7 +125,7 @@ impl Found {
         {
             let hash = &request.hash[..request.hash.len().min(12)];
             let text = question::text(request, Extent::Full, out.paint);
-            out.print(shown![text, "  hash ", hash, note, "\n\n"])?;
+            out.print(shown![text, "  hash ", hash, note, "\n\n"].wrapped(out.width))?;
         }
         Ok(())
     }

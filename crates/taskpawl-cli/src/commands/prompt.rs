@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::commands::question::{self, Extent};
 use crate::environment::is_in_foreground;
-use crate::output::write_err;
+use crate::output::{columns_of_stderr, write_err};
 use crate::pin::{Hidden, Pin};
 use crate::report::ReportPause;
 use crate::shown::{Shown, shown};
@@ -261,7 +261,7 @@ fn option_of<'a>(line: &str, options: &'a [String]) -> Option<&'a str> {
 
 fn say(text: &Shown) {
     // A question that cannot be printed is not answered and stays open.
-    let _ = write_err(text);
+    let _ = write_err(&text.wrapped(columns_of_stderr()));
 }
 
 #[cfg(test)]

@@ -86,4 +86,14 @@ fn views_of_items_and_decisions_fit_the_terminal() {
     for (name, args) in views {
         insta::assert_snapshot!(name, at_widths(&cli, args));
     }
+    // The question of the policy is longer than a line.
+    let reason =
+        "what is made public cannot be taken back, so a person looks at each of these programs first";
+    cli.file(
+        "taskpawl-policy.toml",
+        &format!("[[rules]]\ndecision = \"ask\"\ntool = \"shell\"\nreason = \"{reason}\"\n"),
+    );
+    // Its hash and the path of the policy differ each time.
+    let questions = at_widths(&cli, &["approve", "--only", "plan:release", "--dry-run"]);
+    assert!(questions.contains("  because ") && questions.contains("\n    "), "{questions}");
 }
