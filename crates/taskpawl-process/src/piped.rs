@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::bounded::passed;
 use crate::capture::{Captured, Stream};
 use crate::error::SpawnError;
 use crate::filter::{OutputFilter, StreamFilter};
@@ -95,6 +96,12 @@ impl Programs {
         // Before the sandbox is set up, because it can only hide paths that exist at that time.
         let file = Stream::begin(&program.output.stderr)?;
         let link = self.link_for(&program)?;
+        if let Some(link) = &link {
+            tokio::select! {
+                () = link.greeted() => {}
+                () = passed(deadline) => {}
+            }
+        }
         let broken = |source| SpawnError::File { path: Path::new("pipe").to_owned(), source };
         let (host_ends, [stdin, stdout, program_stderr], stderr) = pipes().map_err(broken)?;
         let streams = Streams { outputs: [stdout, program_stderr], stdin: Some(stdin), handover: None };

@@ -11,6 +11,7 @@ use rustix::fs::MemfdFlags;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::bounded::passed;
 use crate::capture::Capture;
 use crate::error::SpawnError;
 use crate::filter::OutputFilter;
@@ -157,6 +158,14 @@ impl Programs {
         // Before the sandbox is set up, because it can only hide paths that exist at that time.
         let mut capture = Capture::begin(&program.output)?;
         let link = self.link_for(program)?;
+        if let Some(link) = &link {
+            // The handshake needs descriptors, too: those of waiting programs must not keep it from them.
+            tokio::select! {
+                () = link.greeted() => {}
+                () = passed(limits.deadline) => {}
+                () = cancel.cancelled() => {}
+            }
+        }
         let start = link.as_ref().map_or(0, |link| link.refused().position());
         let started =
             streams(program, &mut capture).and_then(|streams| Group::start(link.as_ref(), &spec, streams));

@@ -292,13 +292,17 @@ fn with_few_descriptors_tasks_wait_for_a_place() {
     let items: Vec<String> = (0..40).map(|number| number.to_string()).collect();
     let cli =
         with_plan(&format!("tasks: [{{id: l, forEach: {{in: [{}]}}, run: sleep 0.2}}]", items.join(", ")));
-    let run = cli.command(&cli.path("work"), &["run-all-ready", "plan.yaml", "--jobs", "40"]);
-    let mut few = std::process::Command::new("/bin/sh");
-    few.args(["-c", "ulimit -n 64; exec \"$@\"", "sh"]).arg(run.get_program()).args(run.get_args());
-    few.current_dir(cli.path("work")).env_clear();
-    few.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = few.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert_eq!(cli.run(&["list", "--json", "--status", "failed"]).ok().json()["data"], serde_json::json!([]));
+    for (limit, store) in [("64", "many.db"), ("40", "few.db")] {
+        let run = ["run-all-ready", "plan.yaml", "--jobs", "40", "--store", store];
+        let run = cli.command(&cli.path("work"), &run);
+        let mut few = std::process::Command::new("/bin/sh");
+        few.args(["-c", "ulimit -n \"$0\"; exec \"$@\"", limit]).arg(run.get_program()).args(run.get_args());
+        few.current_dir(cli.path("work")).env_clear();
+        few.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = few.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let failed = cli.run(&["list", "--json", "--status", "failed", "--store", store]).ok().json();
+        assert_eq!(failed["data"], serde_json::json!([]));
+    }
 }

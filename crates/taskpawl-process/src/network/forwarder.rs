@@ -22,6 +22,7 @@ use super::refused::{RefusedAccess, RefusedLog};
 use super::resolver::Names;
 use crate::faults::{self, Fault};
 use crate::profile::Profile;
+use crate::supervisor::Progress;
 
 /// The port whose connections have to ask for the granted name.
 const HTTPS: u16 = 443;
@@ -41,14 +42,14 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    /// Starts a thread that forwards connections until `gone` is true.
+    /// Starts a thread that forwards connections until the supervisor is gone.
     ///
     /// `sockets` are the resolver's packet and stream sockets, and one for each endpoint of the profile's layout.
     pub(crate) fn start(
         sockets: Vec<OwnedFd>,
         profile: &Profile,
         refused: Arc<RefusedLog>,
-        gone: watch::Receiver<bool>,
+        progress: watch::Receiver<Progress>,
     ) -> io::Result<()> {
         let layout = Layout::of(profile);
         let endpoints = layout.endpoints();
@@ -57,7 +58,7 @@ impl Forwarder {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let body = move || {
             // An error means that a socket failed. Connections of programs are refused then.
-            let _ = runtime.block_on(forwarder.serve(sockets, &endpoints, gone));
+            let _ = runtime.block_on(forwarder.serve(sockets, &endpoints, progress));
             // A lookup that hangs must not hold the thread.
             runtime.shutdown_background();
         };
@@ -69,7 +70,7 @@ impl Forwarder {
         self: Arc<Self>,
         sockets: Vec<OwnedFd>,
         endpoints: &[Endpoint],
-        mut gone: watch::Receiver<bool>,
+        mut progress: watch::Receiver<Progress>,
     ) -> io::Result<()> {
         let mut sockets = sockets.into_iter();
         let (Some(packets), Some(streams)) = (sockets.next(), sockets.next()) else { return Ok(()) };
@@ -84,7 +85,7 @@ impl Forwarder {
             tasks.spawn(Arc::clone(&self).accept(listener_of(socket)?, *endpoint));
         }
         // An error means that the link is dropped, and with it the supervisor gone.
-        let _ = gone.wait_for(|gone| *gone).await;
+        let _ = progress.wait_for(|progress| *progress == Progress::Gone).await;
         Ok(())
     }
 
@@ -252,10 +253,10 @@ mod tests {
             refused: Arc::new(RefusedLog::default()),
             room: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         });
-        let (end, gone) = watch::channel(false);
+        let (end, progress) = watch::channel(Progress::Open);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(forwarder.serve(sockets, &endpoints, gone))
+            runtime.block_on(forwarder.serve(sockets, &endpoints, progress))
         });
         // The last one first: each connection that ends would make room for it.
         for address in addresses.into_iter().rev() {
@@ -264,7 +265,7 @@ mod tests {
             let error = stream.read(&mut [0]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{address}");
         }
-        end.send(true).unwrap();
+        end.send(Progress::Gone).unwrap();
         thread.join().unwrap().unwrap();
     }
 }

@@ -73,14 +73,12 @@ impl Calls {
     ) -> Result<(), Errno> {
         let mut streams = streams.into_iter();
         let (Some(stdout), Some(stderr)) = (streams.next(), streams.next()) else {
-            // The kernel silently drops descriptors that do not fit into the descriptor table of the
-            // receiver.
-            return Err(Errno::MFILE);
+            return Err(Errno::INVAL);
         };
         let outputs = [&stdout, &stderr].into_iter().filter_map(process_tree::file_of).collect();
         // Closed right after the start, so that the next program does not inherit it.
         let inherited = match spec.handover {
-            Some(variable) => Some((variable, pass_on(&streams.next().ok_or(Errno::MFILE)?)?)),
+            Some(variable) => Some((variable, pass_on(&streams.next().ok_or(Errno::INVAL)?)?)),
             None => None,
         };
         let number = inherited.as_ref().map(|(variable, inherited)| (*variable, number_of(inherited)));

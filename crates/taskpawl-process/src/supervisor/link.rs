@@ -54,8 +54,8 @@ pub(crate) struct Link {
     enforcement: OnceLock<Arc<Enforcement>>,
     /// The cgroup to remove after the end of the supervisor.
     cgroup: OnceLock<PathBuf>,
-    /// Becomes true when the supervisor has ended; set by the reader.
-    gone: watch::Sender<bool>,
+    /// How far the supervisor is; set by the reader.
+    progress: watch::Sender<Progress>,
     /// The network access that programs were refused; written by the thread that forwards connections.
     refused: Arc<RefusedLog>,
     profile: Option<Arc<Profile>>,
@@ -86,10 +86,22 @@ enum Stage {
     Over(Reason),
 }
 
+/// How far a supervisor is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Progress {
+    /// The handshake is not complete.
+    Greeting,
+    Open,
+    /// The supervisor has ended.
+    Gone,
+}
+
 #[derive(Clone, Debug)]
 enum Reason {
     Closed,
     Lost,
+    /// The engine could not complete the handshake.
+    Failed(Errno),
     Refused(String),
     Unenforceable(Refusal),
 }
@@ -167,7 +179,7 @@ impl Link {
             changed: Condvar::new(),
             enforcement: OnceLock::new(),
             cgroup: OnceLock::new(),
-            gone: watch::Sender::new(false),
+            progress: watch::Sender::new(Progress::Greeting),
             refused: Arc::default(),
             profile,
         });
@@ -260,12 +272,18 @@ impl Link {
     /// Waits until the supervisor has ended, and with it all of its programs.
     pub(crate) async fn gone(&self) {
         // Cannot fail: the sender lives in `self`.
-        let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
+        let _ = self.progress.subscribe().wait_for(|progress| *progress == Progress::Gone).await;
+    }
+
+    /// Waits until the handshake is complete or the supervisor has ended.
+    pub(crate) async fn greeted(&self) {
+        // Cannot fail: the sender lives in `self`.
+        let _ = self.progress.subscribe().wait_for(|progress| *progress != Progress::Greeting).await;
     }
 
     /// Like [`gone`](Self::gone), but blocks the thread, at most for `patience`.
     pub(crate) fn is_gone_within(&self, patience: Duration) -> bool {
-        let is_there = |_: &mut State| !*self.gone.borrow();
+        let is_there = |_: &mut State| *self.progress.borrow() != Progress::Gone;
         let waited = self.changed.wait_timeout_while(self.state(), patience, is_there);
         let (_state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         !waited.timed_out()
@@ -278,6 +296,9 @@ impl Link {
 
     fn failure(&self) -> SpawnError {
         match &self.state().stage {
+            Stage::Over(Reason::Failed(errno)) => {
+                SpawnError::SupervisorStart { program: self.program.clone(), source: (*errno).into() }
+            }
             Stage::Over(Reason::Refused(problem)) => {
                 SpawnError::SupervisorRefused { program: self.program.clone(), problem: problem.clone() }
             }
@@ -313,7 +334,7 @@ impl Link {
         state.stage = Stage::Over(reason);
         state.waiting.clear();
         state.outbox.clear();
-        self.gone.send_replace(true);
+        self.progress.send_replace(Progress::Gone);
         drop(state);
         self.changed.notify_all();
     }
@@ -322,7 +343,10 @@ impl Link {
         match (&self.state().stage, problem, status) {
             (Stage::Closing, ..) => Reason::Closed,
             (Stage::Over(reason), ..) => reason.clone(),
-            (Stage::Greeting, Some(problem), _) => Reason::Refused(problem.to_string()),
+            (Stage::Greeting, Some(problem), _) => match Errno::from_io_error(&problem) {
+                Some(errno) => Reason::Failed(errno),
+                None => Reason::Refused(problem.to_string()),
+            },
             (Stage::Greeting, None, _) if self.stderr_file.is_some() => {
                 Reason::Unenforceable(self.stderr_file.as_ref().map_or_else(Refusal::default, bwrap::refusal))
             }
@@ -339,6 +363,7 @@ impl Link {
             let is_crowded = self.flush();
             self.wait(is_crowded)?;
             match receive(&self.socket)? {
+                Received::Message(message) if message.lacks_descriptors => return Err(Errno::MFILE.into()),
                 Received::Message(message) => {
                     self.take(Reply::read_all(&message.bytes)?, message.descriptors)?;
                 }
@@ -425,11 +450,12 @@ impl Link {
         let _ = hello.cgroup.map(|cgroup| self.cgroup.set(cgroup));
         let sockets = std::mem::take(&mut state.sockets);
         if let Some(profile) = self.profile.as_deref().filter(|_| !sockets.is_empty()) {
-            Forwarder::start(sockets, profile, Arc::clone(&self.refused), self.gone.subscribe())?;
+            Forwarder::start(sockets, profile, Arc::clone(&self.refused), self.progress.subscribe())?;
         }
         if matches!(state.stage, Stage::Greeting) {
             state.stage = Stage::Open;
         }
+        self.progress.send_replace(Progress::Open);
         self.changed.notify_all();
         Ok(())
     }

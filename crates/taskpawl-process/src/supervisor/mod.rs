@@ -15,5 +15,5 @@ mod wire;
 pub(crate) use bwrap::version as version_of_bubbles;
 pub use entry::child_entry;
 pub(crate) use entry::this_program;
-pub(crate) use link::{Ending, Link, Ticket};
+pub(crate) use link::{Ending, Link, Progress, Ticket};
 pub use process_tree::is_below_supervisor;

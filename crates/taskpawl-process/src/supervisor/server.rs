@@ -174,7 +174,12 @@ impl Server {
         match Request::read(&message.bytes)? {
             Request::Start(_) => {}
             Request::Spawn { id, spec } => {
-                if let Err(error) = self.calls.start(id, &spec, message.descriptors) {
+                let started = if message.lacks_descriptors {
+                    Err(Errno::MFILE)
+                } else {
+                    self.calls.start(id, &spec, message.descriptors)
+                };
+                if let Err(error) = started {
                     self.queue_replies(&[Reply::NotStarted { id, errno: error.raw_os_error() }])?;
                 }
             }

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
@@ -25,6 +25,8 @@ const ELSEWHERE: &[u8] = &[0xff];
 pub(super) struct Message {
     pub(super) bytes: Vec<u8>,
     pub(super) descriptors: Vec<OwnedFd>,
+    /// Whether the kernel dropped descriptors that did not fit into the descriptor table of the receiver.
+    pub(super) lacks_descriptors: bool,
 }
 
 /// The result of a receive.
@@ -44,12 +46,12 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 impl Message {
     pub(super) fn new(bytes: Vec<u8>, mut descriptors: Vec<OwnedFd>) -> io::Result<Self> {
         if bytes.len() <= MAX_BYTES {
-            return Ok(Self { bytes, descriptors });
+            return Ok(Self { bytes, descriptors, lacks_descriptors: false });
         }
         let mut file = File::from(rustix::fs::memfd_create("message", MemfdFlags::CLOEXEC)?);
         file.write_all(&bytes)?;
         descriptors.push(file.into());
-        Ok(Self { bytes: ELSEWHERE.to_vec(), descriptors })
+        Ok(Self { bytes: ELSEWHERE.to_vec(), descriptors, lacks_descriptors: false })
     }
 
     /// Sends the message if it fits; never blocks.
@@ -92,8 +94,8 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<Received> {
         // received after that.
         received = recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
     }
-    let length = match received.map(|received| received.bytes) {
-        Ok(length) => length,
+    let (length, lacks_descriptors) = match received {
+        Ok(received) => (received.bytes, received.flags.contains(ReturnFlags::CTRUNC)),
         Err(Errno::AGAIN | Errno::INTR) => return Ok(Received::Nothing),
         Err(Errno::CONNRESET) => return Ok(Received::End),
         Err(error) => return Err(error.into()),
@@ -108,7 +110,7 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<Received> {
         return Ok(Received::End);
     }
     bytes.truncate(length);
-    Ok(Received::Message(Message { bytes, descriptors }.unpacked()?))
+    Ok(Received::Message(Message { bytes, descriptors, lacks_descriptors }.unpacked()?))
 }
 
 #[cfg(test)]
