@@ -1,6 +1,7 @@
-//! The `/tmp` and `/var/tmp` of a project's programs: directories among the files of its store, which its runs share.
+//! Files of a project's programs: directories among the files of its store, which its runs share.
 //!
-//! They are kept between runs, so that a run that continues finds what finished tasks have written there.
+//! Their `/tmp` and `/var/tmp` are kept between runs, so that a run that continues finds the files that finished tasks have written
+//! there. Their changes to caches are kept, so that a package is downloaded once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,20 +10,23 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use taskpawl_model::value::Timestamp;
-use taskpawl_tools::make_private_directories;
+use taskpawl_tools::{PRIVATE_CACHES, make_private_directories};
 
 use crate::temporary;
 
-/// Time without a run after which the files are removed.
+/// Time without a run after which temporary files are removed.
 const MAX_AGE: Duration = Duration::from_hours(7 * 24);
 
-/// Size in bytes above which the files are removed before the next run.
+/// Time without a run after which changes to caches are removed.
+const MAX_CACHE_AGE: Duration = Duration::from_hours(30 * 24);
+
+/// Size in bytes above which temporary files are removed before the next run.
 const MAX_SIZE: u64 = 2 << 30;
 
 /// The directory among the files of a store that has them.
 pub(crate) const DIRECTORY: &str = "private";
 
-/// The directories, as `taskpawl-tools` expects them.
+/// The directories for temporary files, as `taskpawl-tools` expects them.
 const NAMES: [&str; 2] = ["tmp", "var-tmp"];
 
 /// The directories of a project, in use by a run.
@@ -47,7 +51,10 @@ impl PrivateTmp {
         let mut was_large = false;
         if lock.try_lock().is_ok() {
             let age = now.duration_since(lock.metadata()?.modified()?).unwrap_or_default();
-            was_large = is_larger(&path, MAX_SIZE);
+            was_large = NAMES.iter().any(|name| is_larger(&path.join(name), MAX_SIZE));
+            if age > MAX_CACHE_AGE {
+                temporary::remove(&path.join(PRIVATE_CACHES))?;
+            }
             if age > MAX_AGE || was_large {
                 remove(&path)?;
             }
@@ -55,7 +62,7 @@ impl PrivateTmp {
         }
         lock.lock_shared()?;
         lock.set_modified(now)?;
-        for name in NAMES {
+        for name in NAMES.into_iter().chain([PRIVATE_CACHES]) {
             make_private_directories(&path.join(name))?;
         }
         Ok((Self { path, lock }, was_large))
@@ -73,7 +80,7 @@ impl PrivateTmp {
         }
     }
 
-    /// Removes the files of a project whose tasks are all finished, unless another run uses them.
+    /// Removes the temporary files of a project whose tasks are all finished, unless another run uses them.
     pub(crate) fn finished(self) -> io::Result<()> {
         // Unlocked first, because the shared lock of this process would stay otherwise if the exclusive one is refused.
         self.lock.unlock()?;
@@ -152,8 +159,13 @@ mod tests {
         drop(open(dir.path()));
         assert!(file.exists());
         age(7 * 24 + 1);
+        let cache = dir.path().join("private/caches/a");
+        fs::write(&cache, "").unwrap();
         drop(open(dir.path()));
-        assert!(!file.exists());
+        assert!(!file.exists() && cache.exists());
+        age(30 * 24 + 1);
+        drop(open(dir.path()));
+        assert!(!cache.exists());
     }
 
     #[test]

@@ -42,7 +42,12 @@ pub struct Profile {
     /// such a directory can be read except `hidden`, which is reported as a gap.
     pub emptied: Vec<PathBuf>,
     /// Directories that programs see in place of the shared ones for temporary files, and may write. This needs mounts.
-    pub private: Vec<PrivateDirectory>,
+    pub private: Vec<Substitute>,
+    /// Directories whose changes stay in private layers, such as caches in the home directory.
+    pub layers: Layers,
+    /// Files that programs see in place of others, read-only. This needs mounts. Without them programs see what the other
+    /// lists say of the paths.
+    pub copies: Vec<Substitute>,
     /// Excluded paths: neither they nor anything in them can be read or written, even inside the paths above.
     pub hidden: Vec<PathBuf>,
     /// The paths of `hidden` that only administrators can create or replace. If mounts cover the excluded
@@ -63,13 +68,28 @@ pub struct Profile {
     pub gaps: Vec<String>,
 }
 
-/// A directory that programs see in place of another one.
+/// A file or directory that programs see in place of another one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PrivateDirectory {
+pub struct Substitute {
     /// The path by which programs use it, such as `/tmp`.
     pub path: PathBuf,
-    /// The directory itself.
+    /// The file or directory itself.
     pub source: PathBuf,
+}
+
+/// Directories that programs may write, while the directories themselves stay as they are.
+///
+/// This needs mounts. Without them, or where the system mounts no overlay, the directories are as the other lists of the profile say,
+/// and this is reported as a gap. A path in `write`, and one that is hidden or contains a hidden path, is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Layers {
+    /// The directory for the changes. Each supervisor takes a part of it for itself while it runs, because the changes of
+    /// an overlay must not be shared: the first supervisor always takes the same part.
+    pub source: Option<PathBuf>,
+    /// Directories that programs see with their own changes on top. A missing one in an emptied directory starts empty.
+    pub overlaid: Vec<PathBuf>,
+    /// Directories in emptied ones of which programs see their own files alone.
+    pub own: Vec<PathBuf>,
 }
 
 /// The isolation level of a sandbox.

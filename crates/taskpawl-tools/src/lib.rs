@@ -70,7 +70,7 @@ pub use redact::{Redactor, RedactorStream};
 pub use registry::{RegisteredTool, Registry, check_foreign};
 pub use sandbox::{
     BeforeCall, CallSandbox, ClosedPlaces, ClosedReason, Confinement, CreatedInCall, Denials, Grant, Hint,
-    LateFiles, SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
+    LateFiles, PRIVATE_CACHES, SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
 };
 pub use scan::{ScanBounds, ScanStopped};
 pub use scope::{current_scope, in_scope};

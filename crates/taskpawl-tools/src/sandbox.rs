@@ -4,6 +4,7 @@
 mod closed;
 mod closed_reason;
 mod confinement;
+mod copies;
 mod dotenv;
 mod excluded_paths;
 mod hard_links;
@@ -34,5 +35,5 @@ pub(crate) use hint::{hint, hint_for_start, met_protected, of_hidden};
 pub use late::LateFiles;
 pub use made::{BeforeCall, CreatedInCall};
 pub(crate) use named::hidden_names;
-pub use places::SandboxPlaces;
+pub use places::{PRIVATE_CACHES, SandboxPlaces};
 pub use settings::{SandboxMode, SandboxSettings, Widening};

@@ -102,6 +102,7 @@ impl LandlockRules<'_> {
     /// Returns the paths to open, sorted. A path is left out if a directory above it opens as much.
     fn accesses(&self) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         let special = SPECIAL.map(PathBuf::from);
+        let copies: Vec<&PathBuf> = self.covered.iter().flat_map(|covered| &covered.copies).collect();
         let hidden = self.places.hidden.iter().filter(|path| !self.is_left_to_mounts(path));
         let holes: Vec<PathBuf> = hidden.chain(&special).cloned().collect();
         let mut accesses = Vec::new();
@@ -134,6 +135,7 @@ impl LandlockRules<'_> {
         accesses.extend(DEVICES.map(|path| (path.into(), using_devices())));
         let private = self.covered.iter().flat_map(|covered| &covered.private);
         accesses.extend(private.map(|path| (path.clone(), reading() | writing())));
+        accesses.extend(copies.into_iter().map(|path| (path.clone(), reading())));
         let own = self.covered.iter().flat_map(|covered| &covered.devices);
         accesses.extend(own.map(|path| (path.into(), reading() | writing() | using_devices())));
         without_inner(accesses)

@@ -3,6 +3,7 @@
 mod cgroup;
 mod enforce;
 mod landlock_rules;
+mod layers;
 mod links;
 mod listeners;
 mod mounts;

@@ -13,9 +13,10 @@ use rustix::mount::{
     open_tree,
 };
 
+use super::layers;
 use super::places::{Places, is_beneath};
 use super::sockets::Sockets;
-use crate::profile::PrivateDirectory;
+use crate::profile::Substitute;
 
 /// Directories that hold the sockets and files of other programs. Programs see an empty directory in their place, with only the paths of
 /// the profile in it.
@@ -42,8 +43,10 @@ const SHARED_MEMORY: &CStr = c"mode=1777,size=2g";
 pub(super) struct Covered {
     /// Device paths that now belong to the programs alone.
     pub(super) devices: Vec<&'static str>,
-    /// Directories of the programs alone, in place of shared ones.
+    /// Directories of the programs alone, in place of shared ones, and those with private changes.
     pub(super) private: Vec<PathBuf>,
+    /// Files that programs see in place of others.
+    pub(super) copies: Vec<PathBuf>,
     /// Hidden paths that could not be covered by a mount.
     pub(super) bare: Vec<PathBuf>,
 }
@@ -62,8 +65,13 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
     let (inner, outer): (Vec<_>, Vec<_>) =
         places.emptied.iter().cloned().partition(|path| is_beneath(path, &shared));
     let shared = [shared, outer].concat();
-    let attached = attached(places, &shared)?;
-    let private = private(places, &attached)?;
+    let copies = copies(places, gaps);
+    let layered = layers::make(places, gaps);
+    let changed: Vec<PathBuf> = layered.overlaid.iter().map(|(path, _)| path.clone()).collect();
+    let attached = attached(places, &shared, layered.overlaid)?;
+    let mut private = private(places, &attached)?;
+    let own: Vec<PathBuf> = layered.own.iter().map(|(path, _)| path.clone()).collect();
+    private.extend(layered.own.into_iter().map(|(path, tree)| Private { path, tree }));
     if !places.write.iter().any(|path| path == Path::new("/")) {
         // Landlock protects the contents of files; the read-only mount also protects their modes, times and owners.
         note(gaps, "file modes can be changed in", Path::new("/"), set_read_only(CWD, "/", true));
@@ -73,6 +81,7 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
         mount_memory(directory, c"mode=755")?;
     }
     for directory in &private {
+        make_place(&directory.path, true)?;
         attach(&directory.tree, &directory.path)?;
     }
     for directory in &inner {
@@ -81,7 +90,13 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
     // The paths were opened before the empty file systems were mounted over them, so that they can still be attached here.
     for (path, tree) in &attached {
         if let Some(private) = private.iter().find(|private| path.starts_with(&private.path)) {
-            private.attach_in(tree, path)?;
+            let attached = private.attach_in(tree, path);
+            if own.contains(&private.path) {
+                // Programs of earlier runs may have left something else in this place.
+                note(gaps, "not visible", path, attached);
+            } else {
+                attached?;
+            }
             continue;
         }
         if is_beneath(path, &shared) {
@@ -89,6 +104,7 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
         }
         attach(tree, path)?;
     }
+    let copies = attach_copies(copies, &shared, gaps);
     link(places, &shared);
     // Only after the mount points and links in them were created.
     for directory in shared.iter().filter(|path| !is_private(path)) {
@@ -98,7 +114,7 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
     protect(places, gaps)?;
     let empty = Empty::make(&devices);
     let mut bare = Vec::new();
-    for path in places.hidden.iter().filter(|path| path.exists()) {
+    for path in places.hidden.iter().filter(|path| path.exists() && !copies.contains(path)) {
         let covered = pin_above(places, path).and_then(|()| empty.cover(path));
         if covered.is_err() {
             bare.push(path.clone());
@@ -112,7 +128,8 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
         note(gaps, "can be connected to", path, empty.cover(path));
     }
     empty.forget();
-    Ok(Covered { devices, private: private.into_iter().map(|private| private.path).collect(), bare })
+    let private = private.into_iter().map(|private| private.path).chain(changed).collect();
+    Ok(Covered { devices, private, copies, bare })
 }
 
 /// A directory to mount in place of a shared one.
@@ -152,7 +169,7 @@ impl Private {
 /// Left out are those with a writable or hidden path deep inside: it is covered by its path, and programs of other runs could
 /// rename the directories above it meanwhile.
 fn private(places: &Places, attached: &[(PathBuf, OwnedFd)]) -> io::Result<Vec<Private>> {
-    let fits = |private: &&PrivateDirectory| {
+    let fits = |private: &&Substitute| {
         let is_open = places.is_written(&private.path)
             || places.whole_read().any(|path| private.path.starts_with(path));
         let has_link = places.links.iter().any(|(name, _)| name.starts_with(&private.path));
@@ -170,6 +187,36 @@ fn private(places: &Places, attached: &[(PathBuf, OwnedFd)]) -> io::Result<Vec<P
         .filter(fits)
         .map(|private| Ok(Private { path: private.path.clone(), tree: copy(&private.source)? }));
     made.collect()
+}
+
+/// Opens the files that take the place of others.
+fn copies(places: &Places, gaps: &mut Vec<String>) -> Vec<(PathBuf, OwnedFd)> {
+    let mut opened = Vec::new();
+    for Substitute { path, source } in &places.copies {
+        let tree = copy(source).and_then(|tree| set_read_only(&tree, "", false).map(|()| tree));
+        match tree {
+            Ok(tree) => opened.push((path.clone(), tree)),
+            Err(error) => note(gaps, "not visible", path, Err(error)),
+        }
+    }
+    opened
+}
+
+/// Mounts the files that take the place of others. Returns the paths for which that succeeded.
+fn attach_copies(
+    copies: Vec<(PathBuf, OwnedFd)>,
+    shared: &[PathBuf],
+    gaps: &mut Vec<String>,
+) -> Vec<PathBuf> {
+    let mut attached = Vec::new();
+    for (path, tree) in copies {
+        let place = if is_beneath(&path, shared) { make_place(&path, false) } else { Ok(()) };
+        match place.and_then(|()| attach(&tree, &path)) {
+            Ok(()) => attached.push(path),
+            Err(error) => note(gaps, "not visible", &path, Err(error)),
+        }
+    }
+    attached
 }
 
 fn note(gaps: &mut Vec<String>, what: &str, path: &Path, result: io::Result<()>) {
@@ -215,9 +262,13 @@ fn shared(places: &Places) -> Vec<PathBuf> {
 
 /// Returns the subtrees to mount again at their own paths, sorted so that outer ones come first.
 ///
-/// These are writable paths, on top of the tree that becomes read-only, and paths in directories that become empty.
-fn attached(places: &Places, shared: &[PathBuf]) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
-    let mut attached = Vec::new();
+/// These are writable paths, on top of the tree that becomes read-only, those in `layered`, and paths in directories that become empty.
+fn attached(
+    places: &Places,
+    shared: &[PathBuf],
+    layered: Vec<(PathBuf, OwnedFd)>,
+) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
+    let mut attached = layered;
     for path in places.outermost_written().filter(|path| *path != Path::new("/")) {
         attached.push((path.clone(), copy(path)?));
     }
@@ -233,7 +284,7 @@ fn attached(places: &Places, shared: &[PathBuf]) -> io::Result<Vec<(PathBuf, Own
         set_read_only(&tree, "", true)?;
         attached.push((path, tree));
     }
-    // A path may be both readable and kept, or be listed twice; a second mount of the same path would hide the first.
+    // A path may be both readable and kept or overlaid, or be listed twice; a second mount of the same path would hide the first.
     attached.sort_by(|one, other| one.0.cmp(&other.0));
     attached.dedup_by(|one, other| one.0 == other.0);
     Ok(attached)

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::links::{Way, follow};
-use crate::profile::{PrivateDirectory, Profile};
+use crate::profile::{Layers, Profile, Substitute};
 use crate::sandbox::refusal::Refusal;
 
 /// The paths of a profile on this machine: without links and duplicates, sorted so that outer paths come first.
@@ -14,7 +14,12 @@ pub(crate) struct Places {
     /// Directories of `read` in which only the other paths exist. None of them lies in a writable path.
     pub(crate) emptied: Vec<PathBuf>,
     /// Directories to mount in place of shared ones: those whose path and source exist.
-    pub(crate) private: Vec<PrivateDirectory>,
+    pub(crate) private: Vec<Substitute>,
+    /// Directories with private changes: those that are not writable anyway, and neither hidden nor around a hidden path. Missing
+    /// ones lie in an emptied directory.
+    pub(crate) layers: Layers,
+    /// Files to mount in place of others: those whose path and source exist.
+    pub(crate) copies: Vec<Substitute>,
     /// Includes paths that do not exist.
     pub(crate) hidden: Vec<PathBuf>,
     /// Hidden paths that administrators alone can create or replace. Links in them are not resolved, so that a path behind a link gets the
@@ -51,9 +56,13 @@ impl Places {
         places.emptied = emptied.into_iter().filter(|path| !places.is_written(path)).collect();
         let there = profile.private.iter().filter_map(|private| {
             let (path, source) = (private.path.canonicalize().ok()?, private.source.canonicalize().ok()?);
-            (path.is_dir() && source.is_dir()).then_some(PrivateDirectory { path, source })
+            (path.is_dir() && source.is_dir()).then_some(Substitute { path, source })
         });
         places.private = there.collect();
+        places.layers = places.layers_of(&profile.layers);
+        let is_file = |copy: &&Substitute| copy.path.is_file() && copy.source.is_file();
+        let copies = profile.copies.iter().filter(is_file).filter(|copy| !places.is_written(&copy.path));
+        places.copies = copies.cloned().collect();
         places.missing = sorted(profile.write.iter().filter(|path| !resolve(path).exists()).cloned());
         let literal = profile.write.iter().chain(&profile.read);
         let pairs = literal.map(|path| (path.clone(), resolve(path)));
@@ -72,6 +81,27 @@ impl Places {
         places.held = sorted(std::mem::take(&mut places.held).into_iter());
         places.pinned = sorted(std::mem::take(&mut places.pinned).into_iter());
         places
+    }
+
+    fn layers_of(&self, layers: &Layers) -> Layers {
+        let source = layers.source.as_ref().and_then(|source| source.canonicalize().ok());
+        let is_free = |path: &PathBuf| {
+            !self.is_written(path)
+                && !self.is_hidden(path)
+                && !self.hidden.iter().any(|hidden| hidden.starts_with(path) && hidden.exists())
+        };
+        let is_new = |path: &PathBuf| {
+            is_beneath(path, &self.emptied) && !self.whole_read().any(|shown| path.starts_with(shown))
+        };
+        let paths =
+            |paths: &[PathBuf]| paths.iter().map(|path| resolve(path)).collect::<Vec<_>>().into_iter();
+        let own = sorted(paths(&layers.own).filter(is_new).filter(|path| !self.is_written(path)));
+        // Programs can create a missing one in a directory of their own themselves.
+        let is_overlaid = |path: &PathBuf| {
+            if path.exists() { path.is_dir() } else { is_new(path) && !is_beneath(path, &own) }
+        };
+        let overlaid = sorted(paths(&layers.overlaid).filter(is_free).filter(is_overlaid));
+        Layers { source, overlaid, own }
     }
 
     /// Protects the links and directories on the way to a path from replacement.
@@ -174,6 +204,7 @@ impl Places {
             }
         };
         describe("all of it can be read, except known secrets", &mut self.emptied.iter());
+        describe("no private changes to caches", &mut self.layers.overlaid.iter());
         describe("not hidden", &mut self.hidden.iter().filter(|path| self.is_written(path)));
         describe("not read-only", &mut self.read_only.iter());
         describe("can be replaced, because it is a link", &mut self.held.iter());
@@ -203,7 +234,7 @@ fn sorted(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
 }
 
 /// Formats the first few paths for a message, with the number of the remaining ones.
-fn list(paths: &[PathBuf]) -> String {
+pub(super) fn list(paths: &[PathBuf]) -> String {
     const MAX_NAMED: usize = 4;
 
     let names: Vec<_> = paths.iter().take(MAX_NAMED).map(|path| format!("`{}`", path.display())).collect();

@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
-use crate::profile::{Enforcement, Level, Network, NetworkWall, PrivateDirectory, Profile, ResourceLimits};
+use crate::profile::{Enforcement, Layers, Level, Network, NetworkWall, Profile, ResourceLimits, Substitute};
 use crate::sandbox::Refusal;
 use crate::spawn_spec::SpawnSpec;
 
 /// The protocol version; the handshake fails if the two sides differ.
-pub(super) const VERSION: u32 = 9;
+pub(super) const VERSION: u32 = 10;
 
 /// A request of the engine.
 #[derive(Debug, PartialEq, Eq)]
@@ -184,6 +184,11 @@ impl Writer {
         paths.iter().fold(self.count(paths.len()), |writer, path| writer.text(path.as_os_str()))
     }
 
+    fn substitutes(&mut self, substitutes: &[Substitute]) -> &mut Self {
+        let paths = substitutes.iter().flat_map(|pair| [pair.path.clone(), pair.source.clone()]);
+        self.paths(&paths.collect::<Vec<_>>())
+    }
+
     fn profile(&mut self, profile: &Profile) -> &mut Self {
         let Profile {
             level,
@@ -194,6 +199,8 @@ impl Writer {
             read,
             emptied,
             private,
+            layers,
+            copies,
             hidden,
             administered,
             read_only,
@@ -204,12 +211,14 @@ impl Writer {
         self.bool(*level == Level::Strict).bool(*network == Network::Full);
         hosts.iter().fold(self.count(hosts.len()), |writer, host| writer.str(&host.to_string()));
         ports.iter().fold(self.count(ports.len()), |writer, port| writer.u32((*port).into()));
-        let private: Vec<PathBuf> =
-            private.iter().flat_map(|private| [private.path.clone(), private.source.clone()]).collect();
         self.paths(write)
             .paths(read)
             .paths(emptied)
-            .paths(&private)
+            .substitutes(private)
+            .option(layers.source.as_deref(), |writer, path| writer.text(path.as_os_str()))
+            .paths(&layers.overlaid)
+            .paths(&layers.own)
+            .substitutes(copies)
             .paths(hidden)
             .paths(administered)
             .paths(read_only)
@@ -338,10 +347,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn private(&mut self) -> io::Result<Vec<PrivateDirectory>> {
+    fn substitutes(&mut self) -> io::Result<Vec<Substitute>> {
         let paths: Vec<PathBuf> = self.list(Self::path)?;
         let pairs = paths.chunks_exact(2);
-        Ok(pairs.map(|pair| PrivateDirectory { path: pair[0].clone(), source: pair[1].clone() }).collect())
+        Ok(pairs.map(|pair| Substitute { path: pair[0].clone(), source: pair[1].clone() }).collect())
     }
 
     fn profile(&mut self) -> io::Result<Profile> {
@@ -353,7 +362,13 @@ impl<'a> Reader<'a> {
             write: self.list(Self::path)?,
             read: self.list(Self::path)?,
             emptied: self.list(Self::path)?,
-            private: self.private()?,
+            private: self.substitutes()?,
+            layers: Layers {
+                source: self.option(Self::path)?,
+                overlaid: self.list(Self::path)?,
+                own: self.list(Self::path)?,
+            },
+            copies: self.substitutes()?,
             hidden: self.list(Self::path)?,
             administered: self.list(Self::path)?,
             read_only: self.list(Self::path)?,
@@ -430,7 +445,9 @@ mod tests {
             write: vec!["/w".into(), "/v".into()],
             read: vec!["/r".into()],
             emptied: vec!["/e".into()],
-            private: vec![PrivateDirectory { path: "/tmp".into(), source: "/s".into() }],
+            private: vec![Substitute { path: "/tmp".into(), source: "/s".into() }],
+            layers: Layers { source: Some("/l".into()), overlaid: vec!["/o".into()], own: vec!["/p".into()] },
+            copies: vec![Substitute { path: "/c".into(), source: "/d".into() }],
             hidden: vec!["/h".into()],
             administered: vec!["/a".into()],
             read_only: vec!["/o".into()],

@@ -2,10 +2,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use taskpawl_process::{
-    Environment, Level, Network, Profile, ResourceLimits, Sandbox, Way, follow, make_private_directories,
+    Environment, Level, Network, Profile, ResourceLimits, Sandbox, Substitute, Way, follow,
+    make_private_directories,
 };
 use thiserror::Error;
 
@@ -27,6 +28,8 @@ pub struct Confinement {
     places: SandboxPlaces,
     /// Links in directories that control programs. The target of such a link needs the same protection as a file in its place.
     leading: Vec<PathBuf>,
+    /// Written with the first profile.
+    copies: OnceLock<Vec<Substitute>>,
     made: Mutex<HashMap<Widening, CallSandbox>>,
     /// Held while a profile is computed. The first calls of a run start at once, and only one of them should search the project.
     making: Mutex<()>,
@@ -94,7 +97,8 @@ impl Confinement {
             let Way { links, end, .. } = follow(link);
             places.kept.extend([link.clone()].into_iter().chain(links).chain([end]));
         }
-        Self { settings, places, leading, made: Mutex::default(), making: Mutex::default(), watch }
+        let (copies, made, making) = Default::default();
+        Self { settings, places, leading, copies, made, making, watch }
     }
 
     /// Returns the sandbox of a call without any request.
@@ -243,6 +247,8 @@ impl Confinement {
             read: unique(read),
             emptied: self.emptied(&named),
             private: places.private(),
+            layers: places.layers(),
+            copies: self.copies(&named),
             read_only: unique(read_only),
             guarded: places.directories.iter().chain(&self.leading).cloned().collect(),
             limits: ResourceLimits {
@@ -252,6 +258,12 @@ impl Confinement {
             },
             gaps: gaps.into_iter().chain(self.ignored()).chain(unopened.said(&rules.may_write)).collect(),
         }
+    }
+
+    /// Returns the settings files that programs see without their secrets, unless they were named.
+    fn copies(&self, named: &[PathBuf]) -> Vec<Substitute> {
+        let copies = self.copies.get_or_init(|| self.places.copies()).iter();
+        copies.filter(|copy| !is_within(&copy.path, named)).cloned().collect()
     }
 
     /// Returns the home directory, unless a path that was named contains it.

@@ -3,20 +3,49 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+/// A line of the list.
+#[derive(Debug)]
+struct Place {
+    kind: Kind,
+    name: &'static str,
+}
+
+#[derive(Debug, PartialEq)]
+enum Kind {
+    Tool,
+    Setting,
+    Cache,
+}
+
+static PLACES: LazyLock<Vec<Place>> = LazyLock::new(|| {
     let lines = include_str!("home.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines
-        .map(|line| {
-            let (place, _reason) = line.split_once(" -- ").expect("BUG: a row without a reason");
-            place.split_once(' ').expect("BUG: a row without a kind").1
-        })
-        .collect()
+    lines.map(place).collect()
 });
+
+fn place(line: &'static str) -> Place {
+    let (place, _reason) = line.split_once(" -- ").expect("BUG: a row without a reason");
+    let (kind, name) = place.split_once(' ').expect("BUG: a row without a kind");
+    let kind = match kind {
+        "tool" => Kind::Tool,
+        "setting" => Kind::Setting,
+        "cache" => Kind::Cache,
+        kind => panic!("BUG: an unknown kind of place: {kind}"),
+    };
+    Place { kind, name }
+}
 
 /// Returns the existing places in a home directory that programs see.
 pub(super) fn shown(home: &Path) -> Vec<PathBuf> {
-    NAMES.iter().map(|name| home.join(name)).filter(|path| path.exists()).collect()
+    PLACES.iter().map(|place| home.join(place.name)).filter(|path| path.exists()).collect()
 }
+
+/// Returns the caches in a home directory, which programs may write into private layers, also those that do not exist.
+pub(super) fn caches(home: &Path) -> Vec<PathBuf> {
+    PLACES.iter().filter(|place| place.kind == Kind::Cache).map(|place| home.join(place.name)).collect()
+}
+
+/// The directory in a home directory for caches of all kinds. Programs see those of the list in it, and their own files.
+pub(super) const CACHES: &str = ".cache";
 
 /// Returns the git repository around a project in the home directory: commands of git and workspaces need all of it.
 pub(super) fn repository_around(root: &Path, home: &Path) -> Option<PathBuf> {
@@ -31,15 +60,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_place_is_listed_once_and_in_no_other() {
-        for (position, name) in NAMES.iter().enumerate() {
+    fn each_place_is_listed_once_and_only_caches_lie_in_others() {
+        for (position, Place { kind, name }) in PLACES.iter().enumerate() {
             assert!(Path::new(name).is_relative() && !name.contains(".."), "{name}");
-            let others = NAMES.iter().enumerate().filter(|(other, _)| *other != position);
+            let others = PLACES.iter().enumerate().filter(|(other, _)| *other != position);
             let around: Vec<_> = others
-                .filter(|(_, other)| Path::new(name).starts_with(other))
+                .filter(|(_, other)| Path::new(name).starts_with(other.name))
                 .map(|(_, other)| other)
                 .collect();
-            assert!(around.is_empty(), "{name} is in {around:?}");
+            let is_cache_in_tool =
+                |other: &&Place| *kind == Kind::Cache && other.kind == Kind::Tool && other.name != *name;
+            assert!(around.iter().all(is_cache_in_tool), "{name} is in {around:?}");
         }
     }
 

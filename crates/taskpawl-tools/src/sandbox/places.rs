@@ -2,10 +2,10 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use taskpawl_process::PrivateDirectory;
+use taskpawl_process::{Layers, Substitute};
 
 use super::excluded_paths::plain;
-use super::{home, obeyed_names, repositories};
+use super::{copies, home, obeyed_names, repositories};
 
 /// The location of a project, the paths of taskpawl and the environment variables of the process that starts programs.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +14,8 @@ pub struct SandboxPlaces {
     pub root: PathBuf,
     /// The directory for temporary files, which only this run uses.
     pub temporary: Option<PathBuf>,
-    /// The directory with the temporary files of the project, which its runs share and programs see as `/tmp` and `/var/tmp`.
+    /// The directory with files of the project's programs, which its runs share: what programs see as `/tmp` and `/var/tmp`, and their
+    /// changes to caches.
     pub private: Option<PathBuf>,
     /// Paths of taskpawl itself, which no setting opens to programs.
     pub own: Vec<PathBuf>,
@@ -33,6 +34,9 @@ pub struct SandboxPlaces {
     /// The variables of this process. Programs see a part of them.
     pub variables: BTreeMap<OsString, OsString>,
 }
+
+/// The directory in that of a project's programs that holds their changes to caches.
+pub const PRIVATE_CACHES: &str = "caches";
 
 /// Paths that every program needs, and software that is installed for all users.
 const SYSTEM: [&str; 25] = [
@@ -273,11 +277,24 @@ impl SandboxPlaces {
     }
 
     /// Returns the directories that programs see in place of the shared ones for temporary files.
-    pub(super) fn private(&self) -> Vec<PrivateDirectory> {
+    pub(super) fn private(&self) -> Vec<Substitute> {
         let of = |(path, name): (&str, &str)| {
-            Some(PrivateDirectory { path: path.into(), source: self.private.as_ref()?.join(name) })
+            Some(Substitute { path: path.into(), source: self.private.as_ref()?.join(name) })
         };
         [("/tmp", "tmp"), ("/var/tmp", "var-tmp")].into_iter().filter_map(of).collect()
+    }
+
+    /// Returns the directories in the home directory that programs may write into layers of the project.
+    pub(super) fn layers(&self) -> Layers {
+        let (Some(private), Some(home)) = (&self.private, self.home()) else { return Layers::default() };
+        let source = Some(private.join(PRIVATE_CACHES));
+        Layers { source, overlaid: home::caches(&home), own: vec![home.join(home::CACHES)] }
+    }
+
+    /// Writes copies of settings files in the home directory without their secrets, and returns them.
+    pub(super) fn copies(&self) -> Vec<Substitute> {
+        let (Some(private), Some(home)) = (&self.private, self.home()) else { return Vec::new() };
+        copies::write(&home, &private.join("settings"))
     }
 
     /// Resolves a path of the settings or of a plan, which may start with `~`, to an absolute one.

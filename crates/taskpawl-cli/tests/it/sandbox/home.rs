@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{call, error, has_mounts, text};
+use super::{call, call_once, error, has_mounts, text};
 use crate::harness::{Cli, Run};
 
 #[test]
@@ -18,7 +18,12 @@ fn of_the_home_programs_see_tools_and_settings_alone() {
     if !has_mounts(&listed) {
         return;
     }
-    assert_eq!(text(&listed, "stdout"), ".cache\n.config\n.editorconfig\nwork\n", "{listed}");
+    let names: Vec<&str> = text(&listed, "stdout").lines().collect();
+    assert!(
+        [".cache", ".config", ".editorconfig", "work"].iter().all(|name| names.contains(name)),
+        "{listed}"
+    );
+    assert!(!names.contains(&"notes") && !names.contains(&"src"), "{listed}");
     for name in [".config/git/ignore", ".editorconfig"] {
         assert_eq!(text(&call(&cli, &format!("cat ~/{name}"), &[]), "stdout"), "plain", "{name}");
     }
@@ -36,6 +41,81 @@ fn of_the_home_programs_see_tools_and_settings_alone() {
     let home = cli.path("").to_str().unwrap().to_owned();
     let all = call(&cli, "cat ~/notes; cat ~/.netrc || true", &["--allow-read", &home]);
     assert_eq!(text(&all, "stdout"), "plain", "{all}");
+}
+
+#[test]
+fn changes_to_caches_stay_in_a_layer_of_the_project() {
+    let cli = Cli::new().with_programs();
+    let files = [".npm/old", ".npm/removed", ".cache/pip/old", ".cache/other/notes"];
+    for name in files {
+        fs::create_dir_all(cli.path(name).parent().unwrap()).unwrap();
+        fs::write(cli.path(name), "before").unwrap();
+    }
+    let writing = "set -e; printf new > ~/.npm/old; rm ~/.npm/removed; printf new > ~/.cache/pip/new
+        mkdir -p ~/.cache/own ~/.m2/repository/a; printf new > ~/.cache/own/a";
+    let written = call_once(&cli, writing);
+    if !has_mounts(&written) {
+        return;
+    }
+    assert_eq!(written["status"], "succeeded", "{written}");
+    for name in files {
+        assert_eq!(fs::read_to_string(cli.path(name)).unwrap(), "before", "{name}");
+    }
+    assert!(
+        !cli.path(".cache/own").exists() && !cli.path(".m2").exists() && !cli.path(".cache/pip/new").exists()
+    );
+    assert!(written["result"]["sandbox"]["gaps"].is_null(), "{written}");
+    let reading = "cat ~/.npm/old ~/.cache/pip/new ~/.cache/pip/old ~/.cache/own/a; ls -A ~/.npm ~/.cache ~/.m2/repository";
+    let read = text(&call_once(&cli, reading), "stdout").to_owned();
+    assert!(read.starts_with("newnewbeforenew"), "{read}");
+    assert!(!read.contains("removed") && !read.contains("other"), "{read}");
+    // A directory that is named is written itself.
+    let npm = cli.path(".npm");
+    let direct = call(&cli, "printf direct > ~/.npm/old", &["--allow-write", npm.to_str().unwrap()]);
+    assert_eq!(direct["status"], "succeeded", "{direct}");
+    assert_eq!(fs::read_to_string(cli.path(".npm/old")).unwrap(), "direct");
+}
+
+#[test]
+fn a_link_in_the_layer_leads_nothing_elsewhere() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir_all(cli.path(".cache/pip")).unwrap();
+    fs::write(cli.path(".cache/pip/old"), "before").unwrap();
+    // The next program's own view of `~/.cache/pip` would be mounted at the target of the link.
+    let planted =
+        call_once(&cli, "! rmdir ~/.cache/pip; ! mv ~/.cache/pip ~/.cache/x; ln -s /etc ~/.cache/yarn");
+    if !has_mounts(&planted) {
+        return;
+    }
+    assert_eq!(planted["status"], "succeeded", "{planted}");
+    fs::create_dir_all(cli.path(".cache/yarn")).unwrap();
+    let next = call_once(&cli, "cat ~/.cache/pip/old; ls /etc/passwd");
+    assert_eq!(text(&next, "stdout"), "before/etc/passwd\n", "{next}");
+    assert!(next["result"]["sandbox"]["gaps"].to_string().contains(".cache/yarn"), "{next}");
+}
+
+#[test]
+fn settings_are_seen_without_their_secrets() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir_all(cli.path(".config/pip")).unwrap();
+    fs::write(cli.path(".npmrc"), "ignore-scripts=true\n//npm.example.org/:_authToken=s3cret\n").unwrap();
+    fs::write(cli.path(".config/pip/pip.conf"), "[global]\nindex-url=https://a:s3cret@pip.example.org\n")
+        .unwrap();
+    let seen = call(&cli, "cat ~/.npmrc ~/.config/pip/pip.conf", &[]);
+    if !has_mounts(&seen) {
+        return;
+    }
+    assert_eq!(
+        text(&seen, "stdout"),
+        "ignore-scripts=true\n[global]\nindex-url=https://pip.example.org\n",
+        "{seen}"
+    );
+    let kept = call(&cli, "echo x >> ~/.npmrc", &[]);
+    assert_eq!(kept["status"], "failed", "{kept}");
+    let npmrc = cli.path(".npmrc");
+    let named = call(&cli, "cat ~/.npmrc", &["--allow-read", npmrc.to_str().unwrap()]);
+    // The value itself is redacted in results nowhere: the person named the file.
+    assert!(text(&named, "stdout").contains("_authToken=s3cret"), "{named}");
 }
 
 /// A directory that is in no directory for temporary files; `None` if this machine has none.
