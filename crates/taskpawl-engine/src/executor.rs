@@ -12,7 +12,7 @@ use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::run::run_loop::Deadline;
 use taskpawl_model::task::is_too_deep;
 use taskpawl_model::task::{
-    ActorKind, CallError, CallIdentity, CallSpec, Grant, KeySpace, Origin, SandboxRequest,
+    ActorKind, CallError, CallIdentity, CallSpec, Grant, KeySpace, Origin, SandboxRequest, StartInRun,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost};
@@ -306,6 +306,9 @@ impl Executor {
         context.attempt = call.body.attempts;
         context.claim = started.attempt;
         context.idempotency_key = self.idempotency_key(started);
+        let (task, attempt, start) = (&started.task, started.attempt, call.body.attempts);
+        context.traceparent =
+            StartInRun { run: &self.run, task, attempt, call: &call.id, start }.traceparent();
         // All calls of a task share one token, so that a task can be ended without the rest of the run.
         context.cancel = self.by_task.entry(started.key).or_insert_with(|| self.cancel.child_token()).clone();
         context.deadline = tokio::time::Instant::now().checked_add(time);

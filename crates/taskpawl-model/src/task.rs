@@ -13,6 +13,7 @@ pub(crate) mod question;
 pub(crate) mod record;
 pub(crate) mod spec;
 pub(crate) mod status;
+pub(crate) mod trace;
 pub(crate) mod trust;
 pub(crate) mod wire;
 
@@ -38,5 +39,6 @@ pub use status::{
     BlockedReason, CallStatus, Cause, Claim, ClaimEnd, FailureClass, Status, TaskStatus, TransitionError,
     allowed_by_hand, check_transition,
 };
+pub use trace::{SpanId, StartInRun, TraceId, run_span_id, task_span_id, trace_id};
 pub use trust::{Origins, UntrustedValue, ValueOrigins};
 pub use wire::{Metadata, Task, TaskParts, ToolCall};

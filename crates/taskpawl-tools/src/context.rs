@@ -42,6 +42,9 @@ pub struct CallContext {
     /// Key that is the same for every attempt of one call. Tools pass it on, so that the other side can drop
     /// repetitions.
     pub idempotency_key: String,
+    /// W3C trace context of the call, as `traceparent` headers have it; empty outside of a run. Tools pass it on, so that
+    /// spans of the other side lie below the call.
+    pub traceparent: String,
     /// Root of the project, absolute; file tools never leave it.
     pub root: PathBuf,
     /// Directory that relative paths are resolved against: the root or a directory beneath it.
@@ -160,6 +163,7 @@ impl CallContext {
             attempt: 1,
             claim: 1,
             idempotency_key: String::new(),
+            traceparent: String::new(),
             dir: root.clone(),
             root,
             output: output.into(),

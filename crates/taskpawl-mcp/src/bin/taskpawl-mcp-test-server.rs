@@ -130,8 +130,11 @@ impl Server {
             "echo" => {
                 let key = &meta["taskpawl/idempotencyKey"];
                 let version = &meta["io.modelcontextprotocol/protocolVersion"];
-                let structured =
-                    json!({"text": args["text"], "key": key, "version": version, "pid": std::process::id()});
+                let trace = &meta["traceparent"];
+                let structured = json!({
+                    "text": args["text"], "key": key, "traceparent": trace, "version": version,
+                    "pid": std::process::id(),
+                });
                 complete(id, &json!({"content": [text("echo")], "structuredContent": structured}));
             }
             "parts" => {

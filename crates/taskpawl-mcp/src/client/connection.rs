@@ -329,6 +329,9 @@ impl Connection {
     ) -> Result<Answered, Failure> {
         let mut meta = MetaObject::default();
         meta.insert(KEY.to_owned(), Value::String(cx.idempotency_key.clone()));
+        if !cx.traceparent.is_empty() {
+            meta.insert("traceparent".to_owned(), Value::String(cx.traceparent.clone()));
+        }
         let options = PeerRequestOptions::no_options().with_meta(RequestMetaObject(meta));
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));

@@ -20,6 +20,7 @@ async fn servers_of_both_eras_are_called_and_hear_the_key_of_the_call() {
         let result = bench.call("echo", json!({"text": "hello"})).await.unwrap();
         assert_eq!(result["text"], "hello", "{mode}");
         assert_eq!(result["key"], "project/task/call/1", "{mode}");
+        assert_eq!(result["traceparent"], "00-1-2-01", "{mode}");
         assert_eq!(result["version"], version, "{mode}");
     }
 }

@@ -73,6 +73,7 @@ impl Bench {
         cx.programs = self.programs.clone();
         cx.secrets = Some(self.vault.clone());
         "project/task/call/1".clone_into(&mut cx.idempotency_key);
+        "00-1-2-01".clone_into(&mut cx.traceparent);
         cx.limits.grace = Duration::from_millis(200);
         let said = Arc::clone(&self.said);
         cx.progress = Some(Arc::new(move |progress| {

@@ -342,7 +342,8 @@ fn environment(cx: &CallContext, env: BTreeMap<String, String>) -> Environment {
         ("TASKPAWL_CLAIM", cx.claim.to_string()),
         ("TASKPAWL_IDEMPOTENCY_KEY", cx.idempotency_key.clone()),
     ];
-    let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let trace = Some(("TRACEPARENT", cx.traceparent.clone())).filter(|(_, context)| !context.is_empty());
+    let own = own.into_iter().chain(trace).map(|(name, value)| (name.to_owned(), value));
     let changes =
         env.into_iter().chain(own).map(|(name, value)| (OsString::from(name), OsString::from(value)));
     Environment::clone(&cx.environment).with(changes)

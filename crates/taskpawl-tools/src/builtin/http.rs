@@ -252,6 +252,10 @@ fn request(cx: &CallContext, args: &Args) -> Result<Hop, ToolError> {
         let key = HeaderValue::try_from(&cx.idempotency_key).ok().filter(|key| !key.is_empty());
         headers.extend(key.map(|key| (HeaderName::from_static("idempotency-key"), key)));
     }
+    if !headers.contains_key("traceparent") {
+        let trace = HeaderValue::try_from(&cx.traceparent).ok().filter(|context| !context.is_empty());
+        headers.extend(trace.map(|context| (HeaderName::from_static("traceparent"), context)));
+    }
     if args.json.is_some() && !headers.contains_key(CONTENT_TYPE) {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }

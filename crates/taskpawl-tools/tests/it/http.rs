@@ -84,13 +84,16 @@ async fn a_request_returns_status_headers_and_body() {
 async fn json_is_sent_and_parsed() {
     let mut project = Project::new();
     project.cx.idempotency_key = "key-1".to_owned();
+    project.cx.traceparent = "00-1-2-01".to_owned();
     let server = Server::new(answer("201 Created", "application/vnd.x+json; charset=utf-8", "{\"a\": 1}"));
     let args = json!({"url": server.url, "method": "POST", "json": {"b": 2}, "headers": {"X-Own": "yes"}});
     let result = project.call("http_request", args).await.unwrap();
     assert_eq!((&result["status"], &result["json"]), (&json!(201), &json!({"a": 1})));
     let request = server.request();
     assert!(request.ends_with("\r\n\r\n{\"b\":2}"), "{request}");
-    for header in ["content-type: application/json", "x-own: yes", "idempotency-key: key-1"] {
+    for header in
+        ["content-type: application/json", "x-own: yes", "idempotency-key: key-1", "traceparent: 00-1-2-01"]
+    {
         assert!(request.contains(&format!("\r\n{header}\r\n")), "{request}");
     }
 }

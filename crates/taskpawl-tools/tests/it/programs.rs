@@ -25,12 +25,13 @@ async fn exec_uses_directory_environment_and_input() {
     project.cx.call = "build.0".to_owned();
     project.cx.attempt = 2;
     project.cx.idempotency_key = "key".to_owned();
+    project.cx.traceparent = "00-1-2-01".to_owned();
     project.write("sub/file", "");
-    let script = "basename $PWD; cat; echo $A $TASKPAWL_TASK $TASKPAWL_CALL $TASKPAWL_ATTEMPT $TASKPAWL_IDEMPOTENCY_KEY";
-    let env = json!({"A": "value", "TASKPAWL_IDEMPOTENCY_KEY": "forged"});
+    let script = "basename $PWD; cat; echo $A $TASKPAWL_TASK $TASKPAWL_CALL $TASKPAWL_ATTEMPT $TASKPAWL_IDEMPOTENCY_KEY $TRACEPARENT";
+    let env = json!({"A": "value", "TASKPAWL_IDEMPOTENCY_KEY": "forged", "TRACEPARENT": "forged"});
     let args = json!({"argv": ["sh", "-c", script], "cwd": "sub", "env": env, "stdin": "in\n"});
     let result = project.call("exec", args).await.unwrap();
-    assert_eq!(result["stdout"], "sub\nin\nvalue build build.0 2 key\n");
+    assert_eq!(result["stdout"], "sub\nin\nvalue build build.0 2 key 00-1-2-01\n");
 }
 
 /// A runtime whose only thread for blocking work never gets through with it: every look at a file hangs.
