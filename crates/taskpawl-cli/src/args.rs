@@ -126,6 +126,8 @@ commands! {
         Stop = "stop" in stop: Change,
         Runs = "runs" in runs: Read,
         Logs = "logs" in logs: ReadFiles,
+        Report = "report" in report: ReadFiles,
+        Trace = "trace" in trace: ReadFiles,
         Watch = "watch" in watch: ReadFiles,
         Retry = "retry" in retry: Change,
         Reopen = "reopen" in reopen: Change,
@@ -244,6 +246,9 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
             return output::settle(error.report(&out), out.paint_err);
         }
     };
+    if environment.text("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
+        output::neutralize_workflow_commands();
+    }
     let app = App::new(cli.global, environment);
     let report = |error: CliError| error.report(&app.out());
     if matches!(cli.command.row().1, Kind::Read | Kind::ReadFiles) {

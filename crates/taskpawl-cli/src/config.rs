@@ -32,7 +32,7 @@ mod secrets;
 pub(crate) use edit::{ConfigFile, SetError};
 pub(crate) use error::ConfigError;
 pub(crate) use hosts::MEANING as HOSTS;
-pub(crate) use key::{Key, NAMED};
+pub(crate) use key::{COLLECTORS, Key, NAMED};
 pub(crate) use mcp::{CONFIGS as MCP_CONFIGS, McpConfig};
 pub(crate) use own_tools::OwnTool;
 pub(crate) use sandbox::{MEANING as SANDBOX, VARIABLE as SANDBOX_VARIABLE};
@@ -106,6 +106,7 @@ pub(crate) struct Config {
     sandbox: sandbox::Sandbox,
     secrets: Secrets,
     mcp: McpConfig,
+    collectors: Vec<String>,
     /// The hash of the project's file as it was read. Trust is checked against it.
     project_hash: Option<String>,
     settings: Vec<Setting>,
@@ -224,6 +225,7 @@ impl Config {
             sandbox: sandbox::Sandbox::default(),
             secrets: Secrets::default(),
             mcp: McpConfig::default(),
+            collectors: Vec::new(),
             project_hash: None,
             settings,
         }
@@ -251,6 +253,11 @@ impl Config {
         let project = files(environment).project.map(Origin::File);
         let setting = self.settings.iter().find(|setting| setting.name == Key::RunNotify.as_str());
         project.is_some() && setting.map(|setting| &setting.origin) == project.as_ref()
+    }
+
+    /// Returns the addresses that traces may be sent to.
+    pub(crate) fn collectors(&self) -> &[String] {
+        &self.collectors
     }
 
     /// Returns the hosts that `http_request` may reach.
@@ -299,6 +306,14 @@ impl Config {
             }
         }
         self.read_mcp(&document, file.mcp, file.mcp_servers)?;
+        if let Some(collectors) = file.trace.collectors {
+            self.note(
+                "trace.collectors".to_owned(),
+                serde_json::json!(collectors).to_string(),
+                document.origin(),
+            );
+            self.collectors = collectors;
+        }
         for (name, number) in file.resources {
             self.note(format!("resources.{name}"), number.to_string(), document.origin());
             self.run.resources.insert(name, number);

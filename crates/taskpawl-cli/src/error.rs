@@ -106,6 +106,9 @@ pub(crate) enum CliError {
     /// The server cannot listen on its address.
     #[error(transparent)]
     Listen(taskpawl_mcp::ListenError),
+    /// A trace cannot be sent.
+    #[error("failed to send the trace to `{url}`")]
+    Collector { url: String, source: Box<ureq::Error> },
     /// The output cannot be written as JSON, or the terminal cannot be used.
     #[error("failed to write to standard output")]
     Output(#[source] io::Error),
@@ -289,6 +292,7 @@ impl CliError {
             | Self::Runtime(_)
             | Self::Serve(_)
             | Self::Listen(_)
+            | Self::Collector { .. }
             | Self::Output(_)
             | Self::Unread => Class::Store,
         }
@@ -335,6 +339,7 @@ impl CliError {
             | Self::Runtime(_)
             | Self::Serve(_)
             | Self::Listen(_)
+            | Self::Collector { .. }
             | Self::Output(_)
             | Self::Unread => None,
         }
@@ -367,6 +372,7 @@ impl CliError {
             | Self::Runtime(_)
             | Self::Serve(_)
             | Self::Listen(_)
+            | Self::Collector { .. }
             | Self::Output(_)
             | Self::Unread => Vec::new(),
         }

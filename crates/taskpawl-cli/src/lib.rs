@@ -13,6 +13,7 @@ mod app;
 mod args;
 mod caller;
 mod checklist;
+mod collector;
 mod commands;
 mod config;
 mod environment;
@@ -32,6 +33,7 @@ mod pin;
 #[cfg(test)]
 mod reference;
 mod report;
+mod run_log;
 mod schema;
 mod servers;
 mod shown;

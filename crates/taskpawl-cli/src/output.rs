@@ -3,10 +3,12 @@
 //! A failed write never replaces a command's own result. The failure is remembered, and [`settle`] combines it with
 //! the exit code of the command.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -216,12 +218,34 @@ fn failure() -> MutexGuard<'static, Option<io::Error>> {
     FAILURE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// True if the output is read by a runner of GitHub actions.
+static IS_READ_BY_RUNNER: AtomicBool = AtomicBool::new(false);
+
+/// Keeps the texts of tasks and tools from being workflow commands of GitHub actions, in all later output.
+pub(crate) fn neutralize_workflow_commands() {
+    IS_READ_BY_RUNNER.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether a runner of GitHub actions reads the output.
+pub(crate) fn is_read_by_runner() -> bool {
+    IS_READ_BY_RUNNER.load(Ordering::Relaxed)
+}
+
+/// Returns text as the reader of the output may get it.
+fn for_reader(text: &Shown) -> Cow<'_, str> {
+    if is_read_by_runner() {
+        taskpawl_report::without_commands(text.as_str())
+    } else {
+        Cow::Borrowed(text.as_str())
+    }
+}
+
 /// Writes to standard output in one call, so that processes that share the stream do not mix their lines.
 ///
 /// # Errors
 /// Standard output takes no more data, now or since an earlier call. The failure is remembered for [`settle`].
 pub(crate) fn write_out(text: &Shown) -> Result<(), CliError> {
-    write_data(text.as_str().as_bytes())
+    write_data(for_reader(text).as_bytes())
 }
 
 /// Writes raw bytes to standard output, such as the stored output of a program. Text for people is [`Shown`].
@@ -260,7 +284,7 @@ pub(crate) fn columns_of_stderr() -> Option<usize> {
 
 /// Writes text without a line break to standard error, such as a question.
 pub(crate) fn write_err(text: &Shown) -> io::Result<()> {
-    write_whole(io::stderr().lock(), text.as_str().as_bytes())
+    write_whole(io::stderr().lock(), for_reader(text).as_bytes())
 }
 
 /// Writes all bytes, even to a non-blocking stream: another process that shares the terminal may have set
@@ -295,7 +319,12 @@ fn go_on_after(error: io::Error, stream: &impl AsFd) -> io::Result<()> {
 
 /// Returns JSON in which every character is harmless on a terminal.
 pub(crate) fn to_text(value: &impl Serialize, is_pretty: bool) -> Result<String, serde_json::Error> {
-    let text = if is_pretty { serde_json::to_string_pretty(value)? } else { serde_json::to_string(value)? };
+    let mut text =
+        if is_pretty { serde_json::to_string_pretty(value)? } else { serde_json::to_string(value)? };
+    if is_read_by_runner() {
+        // These characters appear only inside strings, where the escape has the same meaning.
+        text = text.replace("##[", "#\\u0023[");
+    }
     let is_raw = |c: char| c != '\n' && is_deceptive(c);
     if !text.contains(is_raw) {
         return Ok(text);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use taskpawl::model::plan::ParamType;
 use taskpawl::model::task::{ERROR_CLASSES, Mode, PlanAccess, Priority, Trigger};
 
-use crate::config::{HOSTS, Key, MCP_CONFIGS, NAMED, SANDBOX};
+use crate::config::{COLLECTORS, HOSTS, Key, MCP_CONFIGS, NAMED, SANDBOX};
 
 pub(crate) use crate::event_schema::event;
 
@@ -122,6 +122,11 @@ pub(crate) fn config() -> Value {
     properties.insert(
         "mcp".to_owned(),
         json!({"type": "object", "additionalProperties": false, "properties": {"configs": files}}),
+    );
+    let collectors = json!({"type": "array", "items": {"type": "string"}, "description": COLLECTORS});
+    properties.insert(
+        "trace".to_owned(),
+        json!({"type": "object", "additionalProperties": false, "properties": {"collectors": collectors}}),
     );
     json!({
         "$schema": DRAFT,

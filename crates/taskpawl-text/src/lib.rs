@@ -1,12 +1,14 @@
-//! Text for messages: suggestions for misspelt names, one-line texts, deceptive characters and error chains.
+//! Text for messages: suggestions for misspelt names, one-line texts, deceptive characters, durations and error chains.
 //!
 //! Every crate that writes messages depends on this one, so that a misspelt word gets the same suggestion everywhere.
 
+mod duration;
 mod error_chain;
 mod line;
 mod suggest;
 mod visible;
 
+pub use duration::duration;
 pub use error_chain::error_chain;
 pub use line::{cut, plain_line, revealed_line, without_sequences};
 pub use suggest::{near, nearest, nearest_or_longer, word_hint};

@@ -13,7 +13,8 @@ use taskpawl::model::task::{CallStatus, Status, Task};
 use taskpawl::model::value::{TaskId, format_time};
 use taskpawl::tools::Vault;
 
-use parts::{Source, can_be_shown, is_unfinished, parts, read_from};
+use parts::{Source, can_be_shown, is_unfinished, parts, read_from, redacted};
+pub(crate) use parts::{Tail, tails};
 use printer::Printer;
 use wanted::{Wanted, running_tasks};
 
@@ -202,10 +203,7 @@ fn print_json(
         let mut bytes = Vec::new();
         read_from(&source, 0, &mut bytes)?;
         if matches!(source, Source::Unfinished(_)) {
-            let (mut stream, mut clean) = (vault.redactor().stream(), Vec::new());
-            stream.push(&bytes, &mut clean);
-            stream.finish(&mut clean);
-            bytes = clean;
+            bytes = redacted(vault, &bytes);
         }
         shown.push(Shown {
             task: (wanted.task.is_none() || task.progress.item.is_some()).then(|| name.task.clone()),

@@ -11,12 +11,14 @@ use taskpawl::model::task::Status;
 use taskpawl::model::value::Period;
 use taskpawl::model::value::Selector;
 use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, RunVariables, Taskpawl};
+use taskpawl_report::Detail;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::App;
 use crate::commands::parse;
 use crate::commands::prompt::Prompt;
 use crate::commands::prune::keep_quota;
+use crate::commands::report::{self, Target};
 use crate::commands::sandbox::SandboxArgs;
 use crate::commands::variables::{VariableArgs, variables_text};
 use crate::config::{Config, files};
@@ -52,6 +54,12 @@ pub(crate) struct RunArgs {
     /// How to show the run
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Auto)]
     format: Format,
+    /// Write a report when the run has ended; may be given several times. `taskpawl report` makes one later
+    #[arg(long = "report", value_name = "html=FILE|junit=FILE|md=FILE|github")]
+    pub(super) reports: Vec<Target>,
+    /// Show these in reports, too: output, errors, args, results, prompts, paths
+    #[arg(long, value_name = "DETAILS", value_delimiter = ',', requires = "reports")]
+    include: Vec<Detail>,
     #[command(flatten)]
     pub(super) sandbox: SandboxArgs,
     #[command(flatten)]
@@ -91,6 +99,15 @@ pub(super) struct PreparedRun<'a> {
 
 impl RunArgs {
     pub(super) fn prepare(&self, app: &App) -> Result<PreparedRun<'_>, CliError> {
+        let is_json = app.is_json() || self.format == Format::Ndjson;
+        if is_json && self.reports.contains(&Target::Github) {
+            let hint = "leave out `--json`, or make annotations later: `taskpawl report --github`";
+            return Err(CliError::usage_with(
+                "annotations are lines on standard output, and so is JSON",
+                hint,
+            ));
+        }
+        report::prepare(&self.reports)?;
         Ok(PreparedRun { args: self, format: format(app, self)?, variables: self.variables.read(app)? })
     }
 }
@@ -171,7 +188,17 @@ pub(super) fn run(
         reporter.summary(&summary);
         reporter.finish();
     }
-    print(app, &summary, &ran, format)
+    let code = print(app, &summary, &ran, format)?;
+    let written = report::write_all(app, plans, &summary.run, &args.reports, &args.include);
+    // A failed run keeps its exit code: a missing report matters less.
+    match written {
+        Err(error) if summary.exit == 0 => Err(error),
+        Err(error) => {
+            app.out().warn(&error.message());
+            Ok(code)
+        }
+        Ok(()) => Ok(code),
+    }
 }
 
 /// Returns the options of the run. Flags override the configuration.

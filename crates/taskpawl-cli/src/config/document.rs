@@ -13,6 +13,10 @@ use toml::de::{DeTable, DeValue};
 use super::key::expectation;
 use super::{ConfigError, Key, Layer, Origin, sandbox, secrets};
 
+/// The hint for a project that names collectors of traces.
+const TRACE_OF_USER: &str = "the user's own file alone lists collectors, so that no project sends traces elsewhere; \
+                             `taskpawl config path` names that file";
+
 /// A configuration file.
 pub(super) struct Document<'a> {
     pub(super) path: &'a Path,
@@ -58,7 +62,7 @@ impl<'a> Document<'a> {
     pub(super) fn check_sections(&self) -> Result<(), ConfigError> {
         // Serde reads a list as the fields of a struct.
         let is_list = |name: &&str| self.values.get(*name).is_some_and(Value::is_array);
-        if let Some(name) = ["mcp", "output", "run", "sandbox"].into_iter().find(is_list) {
+        if let Some(name) = ["mcp", "output", "run", "sandbox", "trace"].into_iter().find(is_list) {
             return Err(self.invalid(&[name]));
         }
         if self.layer == Layer::User {
@@ -69,6 +73,9 @@ impl<'a> Document<'a> {
                 path: self.path.to_owned(),
                 line: self.line(&["actor"]),
             });
+        }
+        if self.values.contains_key("trace") {
+            return Err(self.unknown_key(&["trace", "collectors"], TRACE_OF_USER.to_owned()));
         }
         match self.values.get("secrets").and_then(|secrets| secrets.as_object()?.keys().next()) {
             Some(name) => Err(self.unknown_key(&["secrets", name], secrets::ONLY_USER.to_owned())),

@@ -31,6 +31,7 @@ pub(super) struct File {
     pub(super) mcp: Mcp,
     pub(super) mcp_servers: BTreeMap<String, Value>,
     pub(super) sandbox: sandbox::Section,
+    pub(super) trace: Trace,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -53,6 +54,12 @@ pub(super) struct Run {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Mcp {
     pub(super) configs: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Trace {
+    pub(super) collectors: Option<Vec<String>>,
 }
 
 /// A duration that is not zero.

@@ -137,6 +137,9 @@ pub(super) fn is_text(name: &str) -> bool {
     Key::find(name).is_some_and(Key::is_text)
 }
 
+/// The meaning of `trace.collectors`.
+pub(crate) const COLLECTORS: &str = "OTLP addresses that traces may be sent to; only in the user's own file";
+
 /// Sections whose keys are names chosen by the user, each with its meaning.
 pub(crate) const NAMED: [(&str, &str); 4] = [
     ("resources", "how much there is of a named resource, before what plans say"),
@@ -153,6 +156,7 @@ pub(super) fn expectation(path: &[&str]) -> Option<(&'static str, &'static str)>
         ["tools", _, "concurrency"] => (NAMED[1].1, POSITIVE),
         ["tools", "http_request", "hosts"] => (hosts::MEANING, hosts::EXPECTED),
         ["secrets", _] => (secrets::MEANING, secrets::EXPECTED),
+        ["trace", "collectors"] => (COLLECTORS, "a list such as [\"http://127.0.0.1:4318\"]"),
         ["mcp", "configs"] => (mcp::CONFIGS, mcp::EXPECTED),
         ["sandbox", key] => (sandbox::MEANING, sandbox::expected(key)?),
         _ => {

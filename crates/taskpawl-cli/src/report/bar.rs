@@ -10,7 +10,7 @@ use taskpawl::model::value::TaskId;
 use unicode_width::UnicodeWidthStr;
 
 use super::Running;
-use super::lines::duration;
+use super::duration;
 use crate::output::write_err;
 use crate::shown::{Control, Shown, shown};
 use crate::text::{Paint, clean, cut, style, without_sequences};

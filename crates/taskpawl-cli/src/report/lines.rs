@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::duration;
+
 use taskpawl::model::task::{ApprovalRequest, Status};
 use taskpawl::{CallFailure, EndedEarly, RunEvent};
 
@@ -167,30 +169,11 @@ fn stopping(hard: bool, running: usize) -> String {
     }
 }
 
-/// Returns a duration in a short form, such as `1m01s`.
-pub(crate) fn duration(took: Duration) -> String {
-    let seconds = took.as_secs();
-    match seconds {
-        0 => format!("{} ms", took.as_millis()),
-        1..10 => format!("{:.1} s", took.as_secs_f64()),
-        10..60 => format!("{seconds} s"),
-        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use taskpawl::model::value::TaskId;
 
     use super::*;
-
-    #[test]
-    fn lengths_of_time_are_short() {
-        let said =
-            [90, 2_345, 59_999, 61_000, 3_720_000].map(|millis| duration(Duration::from_millis(millis)));
-        assert_eq!(said, ["90 ms", "2.3 s", "59 s", "1m01s", "1h02m"]);
-    }
 
     #[test]
     fn text_from_tasks_cannot_move_the_cursor() {

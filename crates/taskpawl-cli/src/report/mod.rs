@@ -27,8 +27,8 @@ use crate::text::Paint;
 
 use lines::Followed;
 
-pub(crate) use lines::duration;
 pub(crate) use summary::{Ran, summary_text};
+pub(crate) use taskpawl_text::duration;
 
 /// How a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

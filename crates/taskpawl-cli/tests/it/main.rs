@@ -35,6 +35,7 @@ mod prime;
 mod program;
 mod prune;
 mod reading;
+mod reports;
 mod running;
 mod sandbox;
 mod secrets;

@@ -60,11 +60,20 @@ pub(super) fn parts<'a>(
 }
 
 fn parts_of(plans: &Taskpawl, vault: &Vault, args: &Args, task: &Task) -> BTreeMap<Name, Source> {
+    let mut parts = of_task(plans, vault, task);
+    parts.retain(|name, _| {
+        args.call.as_deref().is_none_or(|id| id == name.call)
+            && args.attempt.is_none_or(|attempt| attempt == name.start)
+            && !(args.stdout && name.stream != "stdout")
+            && !(args.stderr && name.stream != "stderr")
+    });
+    parts
+}
+
+/// Returns all available parts of a task.
+fn of_task(plans: &Taskpawl, vault: &Vault, task: &Task) -> BTreeMap<Name, Source> {
     let mut parts = BTreeMap::new();
-    let calls = task.metadata.tool_calls.iter().enumerate();
-    for (position, call) in
-        calls.filter(|(_, call)| args.call.as_deref().is_none_or(|id| id == call.id.as_str()))
-    {
+    for (position, call) in task.metadata.tool_calls.iter().enumerate() {
         let name = |start, stream| Name {
             item: place_of_item(task),
             task: task.id.clone(),
@@ -90,12 +99,47 @@ fn parts_of(plans: &Taskpawl, vault: &Vault, args: &Args, task: &Task) -> BTreeM
             parts.insert(name(part.start, part.stream), source);
         }
     }
-    parts.retain(|name, _| {
-        args.attempt.is_none_or(|attempt| attempt == name.start)
-            && !(args.stdout && name.stream != "stdout")
-            && !(args.stderr && name.stream != "stderr")
-    });
     parts
+}
+
+/// The end of one stream of one start of a call.
+pub(crate) struct Tail {
+    pub(crate) call: CallId,
+    pub(crate) start: u32,
+    pub(crate) stream: &'static str,
+    pub(crate) text: String,
+    pub(crate) is_cut: bool,
+}
+
+/// Returns the ends of the output of a task, of at most `max_bytes` each. Secrets are removed.
+pub(crate) fn tails(plans: &Taskpawl, task: &Task, max_bytes: u64) -> Result<Vec<Tail>, CliError> {
+    let vault = plans.engine().vault();
+    let mut tails = Vec::new();
+    for (name, source) in of_task(plans, &vault, task) {
+        let length = match &source {
+            Source::Result(text) => text.len() as u64,
+            Source::File(path) | Source::Unfinished(path) => {
+                std::fs::metadata(path).map_or(0, |data| data.len())
+            }
+        };
+        let mut bytes = Vec::new();
+        read_from(&source, length.saturating_sub(max_bytes), &mut bytes)?;
+        if matches!(source, Source::Unfinished(_)) {
+            bytes = redacted(&vault, &bytes);
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (call, is_cut) = (CallId::from(name.call), length > max_bytes);
+        tails.push(Tail { call, start: name.start, stream: name.stream, text, is_cut });
+    }
+    Ok(tails)
+}
+
+/// Removes secrets from the output of a call that has not ended.
+pub(super) fn redacted(vault: &Vault, bytes: &[u8]) -> Vec<u8> {
+    let (mut stream, mut clean) = (vault.redactor().stream(), Vec::new());
+    stream.push(bytes, &mut clean);
+    stream.finish(&mut clean);
+    clean
 }
 
 /// Returns the stream as stored in the result of the last start.

@@ -12,7 +12,7 @@ use super::parts::{Name, Source, parts, read_from};
 use super::wanted::{Starts, Wanted};
 use crate::app::App;
 use crate::error::CliError;
-use crate::output::{write_data, write_out};
+use crate::output::{is_read_by_runner, write_data, write_out};
 use crate::shown::shown;
 use crate::text::{clean, clean_block, style, without_sequences};
 
@@ -51,8 +51,8 @@ impl Printer {
         let out = app.out();
         Self {
             // A file or pipe gets the original bytes. On a terminal, control sequences are removed, so that
-            // they cannot move the cursor.
-            is_cleaned: app.terminal().stdout && !args.raw,
+            // they cannot move the cursor. A runner would take lines of programs as its commands.
+            is_cleaned: (app.terminal().stdout || is_read_by_runner()) && !args.raw,
             has_heads: !out.is_quiet && !args.raw,
             paint: out.paint,
             printed: BTreeMap::new(),

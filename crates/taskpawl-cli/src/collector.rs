@@ -1,0 +1,53 @@
+//! Sends traces to the collectors of the user's configuration.
+
+use std::time::Duration;
+
+use taskpawl_report::{Included, SpanRecord, otlp_protobuf};
+
+use crate::app::App;
+use crate::error::CliError;
+
+/// The most spans of one request. Collectors refuse large requests.
+const MAX_SPANS: usize = 500;
+
+/// The longest wait for one answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A collector of traces.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    agent: ureq::Agent,
+    /// The address as the user gave it.
+    pub(crate) url: String,
+}
+
+impl Collector {
+    /// Returns the collector at an address.
+    ///
+    /// # Errors
+    /// The user's configuration does not list the address: a trace must not go where only an agent or a plan wants it.
+    pub(crate) fn of(app: &App, url: &str) -> Result<Self, CliError> {
+        let listed = app.config()?.collectors();
+        let same = |listed: &String| listed.trim_end_matches('/') == url.trim_end_matches('/');
+        if !listed.iter().any(same) {
+            let hint = "your own configuration file lists them: `[trace] collectors = [\"URL\"]`; \
+                        `taskpawl config path` names that file";
+            return Err(CliError::usage_with(format!("`{url}` is not one of your collectors"), hint));
+        }
+        // A proxy of the environment would be another address.
+        let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).proxy(None).max_redirects(0);
+        Ok(Self { agent: config.build().into(), url: url.to_owned() })
+    }
+
+    /// Sends spans. Returns at the first failure.
+    pub(crate) fn send(&self, spans: &[SpanRecord], included: &Included) -> Result<(), Box<ureq::Error>> {
+        let base = self.url.trim_end_matches('/');
+        let path = if base.ends_with("/v1/traces") { "" } else { "/v1/traces" };
+        for part in spans.chunks(MAX_SPANS) {
+            let request = self.agent.post(format!("{base}{path}"));
+            let request = request.header("content-type", "application/x-protobuf");
+            request.send(otlp_protobuf(part, included).as_slice()).map_err(Box::new)?;
+        }
+        Ok(())
+    }
+}

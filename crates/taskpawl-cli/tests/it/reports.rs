@@ -1,0 +1,118 @@
+//! Reports and traces of runs, from the command line.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::Cli;
+
+const PLAN: &str = "name: demo
+tasks:
+  - {id: a, name: First, run: echo one}
+  - id: b
+    needs: a
+    run: |
+      echo '::error::forged' >&2
+      echo 'secret ##[error]words' >&2
+      exit 3
+  - {id: c, needs: b, run: echo three}
+";
+
+fn with_plan() -> Cli {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", PLAN);
+    cli
+}
+
+fn read(cli: &Cli, name: &str) -> String {
+    fs::read_to_string(cli.path("work").join(name)).unwrap()
+}
+
+#[test]
+fn a_run_writes_its_reports_and_a_later_command_the_same() {
+    let cli = with_plan();
+    let run = cli.run(&[
+        "run-all-ready",
+        "plan.yaml",
+        "--report",
+        "html=run.html",
+        "--report",
+        "junit=run.xml",
+        "--report",
+        "md=run.md",
+    ]);
+    assert_eq!(run.code, Some(1), "{run}");
+    let page = read(&cli, "run.html");
+    assert!(page.contains("exit code 3") && !page.contains("secret"), "{page}");
+    let xml = read(&cli, "run.xml");
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let failed = document.descendants().find(|node| node.has_tag_name("failure")).unwrap();
+    assert_eq!(failed.parent().unwrap().attribute("line"), Some("4"), "{xml}");
+    cli.run(&["report", "--html", "again.html", "--junit", "again.xml", "--md", "again.md"]).ok();
+    for (first, again) in [("run.html", "again.html"), ("run.xml", "again.xml"), ("run.md", "again.md")] {
+        assert_eq!(read(&cli, first), read(&cli, again));
+    }
+    let shown = cli.run(&["report", "--md", "-", "--include", "output"]).ok();
+    assert!(shown.stdout.contains("secret") && shown.stdout.contains("exit codes: output."), "{shown}");
+}
+
+#[test]
+fn annotations_have_the_line_of_the_task_and_no_tool_makes_its_own() {
+    let cli = with_plan();
+    let run = cli.run(&["run-all-ready", "plan.yaml", "--report", "github", "--include", "output,errors"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    let all = format!("{}\n{}", run.stdout, run.stderr);
+    let commands: Vec<&str> = all.lines().filter(|line| line.trim_start().starts_with("::")).collect();
+    assert_eq!(commands.len(), 1, "{run}");
+    assert!(commands[0].starts_with("::error file=plan.yaml,line=4,title=b failed::"), "{run}");
+    assert!(run.stderr.contains(": :error::forged"), "the failure is shown, harmless: {run}");
+    assert!(!run.stderr.contains("##["), "{run}");
+    let cli = cli.with("GITHUB_ACTIONS", "true");
+    let logs = cli.run(&["logs", "b"]).ok();
+    assert!(!logs.stdout.lines().any(|line| line.trim_start().starts_with("::")), "{logs}");
+    let json = cli.run(&["logs", "b", "--json"]).ok();
+    assert!(!json.stdout.contains("##["), "{json}");
+    assert!(json.json()["data"].to_string().contains("##[error]words"), "the data is the same: {json}");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_stops_the_run_before_it_starts() {
+    let cli = with_plan();
+    let run = cli.run(&["run-all-ready", "plan.yaml", "--report", "html=missing/run.html"]);
+    assert_eq!(run.code, Some(2), "{run}");
+    assert_eq!(cli.run(&["runs", "--json"]).ok().json()["data"], Value::Array(Vec::new()));
+    let wrong = cli.run(&["run-all-ready", "plan.yaml", "--report", "pdf=x"]);
+    assert_eq!(wrong.code, Some(2), "{wrong}");
+    assert_eq!(cli.run(&["report", "--md", "-"]).code, Some(2), "there is no run");
+    let both = cli.run(&["run-all-ready", "plan.yaml", "--report", "github", "--json"]);
+    assert_eq!(both.code, Some(2), "{both}");
+}
+
+#[test]
+fn a_trace_has_every_call_and_goes_only_to_a_collector_of_the_user() {
+    let cli = with_plan();
+    cli.run(&["run-all-ready", "plan.yaml"]);
+    let trace: Value = serde_json::from_str(&cli.run(&["trace"]).ok().stdout).unwrap();
+    let spans = trace["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
+    assert_eq!(spans.len(), 5, "{trace:#}");
+    cli.run(&["trace", "--format", "chrome", "-o", "trace.json"]).ok();
+    let chrome: Value = serde_json::from_str(&read(&cli, "trace.json")).unwrap();
+    assert_eq!(chrome["traceEvents"].as_array().unwrap().len(), 5);
+    let refused = cli.run(&["trace", "--to", "http://127.0.0.1:9"]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    cli.file("taskpawl.toml", "[trace]\ncollectors = ['http://127.0.0.1:9']\n");
+    let of_project = cli.run(&["trace", "--to", "http://127.0.0.1:9"]);
+    assert_eq!(of_project.code, Some(2), "a project lists no collector: {of_project}");
+}
+
+#[test]
+fn programs_know_the_span_of_their_call() {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", "tasks: [{id: a, run: 'echo $TRACEPARENT'}]");
+    cli.run(&["run-all-ready", "plan.yaml"]).ok();
+    let given = cli.run(&["logs", "a", "--raw"]).ok().stdout;
+    let trace: Value = serde_json::from_str(&cli.run(&["trace"]).ok().stdout).unwrap();
+    let call = &trace["resourceSpans"][0]["scopeSpans"][0]["spans"][2];
+    let (trace_id, span_id) = (call["traceId"].as_str().unwrap(), call["spanId"].as_str().unwrap());
+    assert_eq!(given.trim(), format!("00-{trace_id}-{span_id}-01"), "{call:#}");
+}

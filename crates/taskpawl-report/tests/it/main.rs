@@ -1,0 +1,7 @@
+//! Tests of reports and traces, from events alone.
+
+#![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
+
+mod hostile;
+mod support;
+mod traces;
