@@ -128,6 +128,7 @@ commands! {
         Logs = "logs" in logs: ReadFiles,
         Report = "report" in report: ReadFiles,
         Trace = "trace" in trace: ReadFiles,
+        Replay = "replay" in replay: ReadFiles,
         Watch = "watch" in watch: ReadFiles,
         Retry = "retry" in retry: Change,
         Reopen = "reopen" in reopen: Change,

@@ -39,15 +39,35 @@ impl Collector {
         Ok(Self { agent: config.build().into(), url: url.to_owned() })
     }
 
-    /// Sends spans. Returns at the first failure.
-    pub(crate) fn send(&self, spans: &[SpanRecord], included: &Included) -> Result<(), Box<ureq::Error>> {
+    /// Sends spans, and removes those that were taken. Returns at the first failure.
+    pub(crate) fn send_all(&self, spans: &mut Vec<SpanRecord>, included: &Included) -> Result<(), SendError> {
         let base = self.url.trim_end_matches('/');
         let path = if base.ends_with("/v1/traces") { "" } else { "/v1/traces" };
-        for part in spans.chunks(MAX_SPANS) {
+        while !spans.is_empty() {
+            let part = spans.len().min(MAX_SPANS);
             let request = self.agent.post(format!("{base}{path}"));
             let request = request.header("content-type", "application/x-protobuf");
-            request.send(otlp_protobuf(part, included).as_slice()).map_err(Box::new)?;
+            request.send(otlp_protobuf(&spans[..part], included).as_slice()).map_err(Box::new)?;
+            spans.drain(..part);
         }
         Ok(())
+    }
+}
+
+/// The reason why spans were not sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SendError {
+    /// The collector did not answer, or refused them.
+    #[error(transparent)]
+    Http(#[from] Box<ureq::Error>),
+    /// The collector takes spans more slowly than the run made them.
+    #[error("it is too slow")]
+    TooSlow,
+}
+
+impl SendError {
+    /// Returns whether the collector was silent.
+    pub(crate) fn is_timeout(&self) -> bool {
+        matches!(self, Self::Http(error) if matches!(**error, ureq::Error::Timeout(_)))
     }
 }

@@ -17,6 +17,7 @@ use taskpawl_text::error_chain;
 
 use crate::agents::Trouble;
 use crate::caller::AgentSign;
+use crate::collector::SendError;
 use crate::commands::history;
 use crate::config::ConfigError;
 use crate::output::{Output, SCHEMA_VERSION, say, to_text, write_out};
@@ -108,7 +109,7 @@ pub(crate) enum CliError {
     Listen(taskpawl_mcp::ListenError),
     /// A trace cannot be sent.
     #[error("failed to send the trace to `{url}`")]
-    Collector { url: String, source: Box<ureq::Error> },
+    Collector { url: String, source: SendError },
     /// The output cannot be written as JSON, or the terminal cannot be used.
     #[error("failed to write to standard output")]
     Output(#[source] io::Error),

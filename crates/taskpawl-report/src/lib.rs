@@ -24,4 +24,4 @@ pub use junit::junit;
 pub use log::{Attempt, CallLog, LogBuilder, Outcome, Printed, RunEnd, RunLog, SourceLine, TaskLog};
 pub use markdown::markdown;
 pub use otlp::{otlp_json, otlp_protobuf};
-pub use spans::{AttributeValue, SpanRecord, SpanStatus, spans};
+pub use spans::{AttributeValue, SpanRecord, SpanStatus, run_span, spans, task_spans};

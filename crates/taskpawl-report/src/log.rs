@@ -218,6 +218,11 @@ impl TaskLog {
         Outcome::of(self.status)
     }
 
+    /// Returns whether neither it nor one of its calls is in progress.
+    fn has_ended(&self) -> bool {
+        self.status != Status::InProgress && self.calls.iter().all(|call| call.ended_at.is_some())
+    }
+
     /// Returns the time of all attempts together, until `end` for one that has not ended.
     pub fn took(&self, end: Timestamp) -> Duration {
         self.attempts.iter().map(|attempt| between(attempt.started_at, attempt.ended_at.unwrap_or(end))).sum()
@@ -272,6 +277,12 @@ pub struct LogBuilder {
 }
 
 impl LogBuilder {
+    /// Continues a log.
+    pub fn of(log: RunLog) -> Self {
+        let places = log.tasks.iter().enumerate().map(|(place, task)| (task.id.clone(), place)).collect();
+        Self { log, places }
+    }
+
     /// Begins the log of a run.
     pub fn new(run: &RunRecord, end: RunEnd, included: Included) -> Self {
         let log = RunLog {
@@ -366,6 +377,22 @@ impl LogBuilder {
             printed.text = self.log.included.text(&printed.text);
             started.output.push(printed);
         }
+    }
+
+    /// Removes the tasks that are not in progress, and returns a log of them. If such a task starts again, it begins anew.
+    pub fn drain_ended(&mut self) -> RunLog {
+        let tasks = std::mem::take(&mut self.log.tasks);
+        let (ended, open) = tasks.into_iter().partition(TaskLog::has_ended);
+        // Without tasks, because they were taken above.
+        let run = self.log.clone();
+        *self = Self::of(RunLog { tasks: open, ..run.clone() });
+        RunLog { tasks: ended, ..run }
+    }
+
+    /// Sets the end of the run.
+    pub fn set_end(&mut self, run: &RunRecord, end: RunEnd) {
+        self.log.end = end;
+        self.log.ended_at = run.finished_at.unwrap_or(self.log.ended_at);
     }
 
     /// Returns the collected log.

@@ -69,7 +69,12 @@ impl From<u32> for AttributeValue {
 
 /// Returns the spans of a run: its own first, then for each task the attempts and the calls.
 pub fn spans(log: &RunLog) -> Vec<SpanRecord> {
-    let mut spans = vec![of_run(log)];
+    std::iter::once(run_span(log)).chain(task_spans(log)).collect()
+}
+
+/// Returns the spans of the tasks of a run.
+pub fn task_spans(log: &RunLog) -> Vec<SpanRecord> {
+    let mut spans = Vec::new();
     for task in &log.tasks {
         spans.extend(task.attempts.iter().map(|attempt| of_attempt(log, task, attempt)));
         spans.extend(task.calls.iter().map(|call| of_call(log, task, call)));
@@ -77,7 +82,8 @@ pub fn spans(log: &RunLog) -> Vec<SpanRecord> {
     spans
 }
 
-fn of_run(log: &RunLog) -> SpanRecord {
+/// Returns the span of a run itself.
+pub fn run_span(log: &RunLog) -> SpanRecord {
     let status = match log.end {
         RunEnd::Exit(0) => SpanStatus::Ok,
         RunEnd::Running => SpanStatus::Unset,

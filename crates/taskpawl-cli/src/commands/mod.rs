@@ -40,6 +40,7 @@ pub(crate) mod release;
 pub(crate) mod remove_dependency;
 pub(crate) mod renew;
 pub(crate) mod reopen;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod retry;
 pub(crate) mod run;

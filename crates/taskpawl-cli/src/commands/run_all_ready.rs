@@ -80,8 +80,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             "name its file: `--plan FILE`",
         ));
     }
-    if args.dry_run && !args.run.reports.is_empty() {
-        return Err(CliError::usage("`--dry-run` runs nothing, and `--report` is about a run"));
+    if args.dry_run && args.run.takes_along() {
+        return Err(CliError::usage("`--dry-run` runs nothing, and `--report` and `--otlp` are about a run"));
     }
     if args.dry_run {
         return dry_run(app, args);

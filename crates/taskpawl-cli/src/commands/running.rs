@@ -10,11 +10,15 @@ use taskpawl::model::rules::Means;
 use taskpawl::model::task::Status;
 use taskpawl::model::value::Period;
 use taskpawl::model::value::Selector;
-use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, RunVariables, Taskpawl};
+use taskpawl::{
+    Approver, Manager, Observer, RunControl, RunError, RunEvent, RunOptions, RunSummary, RunVariables,
+    Taskpawl,
+};
 use taskpawl_report::Detail;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::App;
+use crate::collector::Collector;
 use crate::commands::parse;
 use crate::commands::prompt::Prompt;
 use crate::commands::prune::keep_quota;
@@ -23,7 +27,9 @@ use crate::commands::sandbox::SandboxArgs;
 use crate::commands::variables::{VariableArgs, variables_text};
 use crate::config::{Config, files};
 use crate::error::CliError;
+use crate::live_trace::LiveTrace;
 use crate::report::{Format, Options, Ran, Reporter, summary_text};
+use crate::run_log;
 use crate::trust;
 
 /// Flags of the commands that run tasks.
@@ -55,11 +61,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Auto)]
     format: Format,
     /// Write a report when the run has ended; may be given several times. `taskpawl report` makes one later
-    #[arg(long = "report", value_name = "html=FILE|junit=FILE|md=FILE|github")]
-    pub(super) reports: Vec<Target>,
-    /// Show these in reports, too: output, errors, args, results, prompts, paths
-    #[arg(long, value_name = "DETAILS", value_delimiter = ',', requires = "reports")]
+    #[arg(long = "report", group = "taken_along", value_name = "html=FILE|junit=FILE|md=FILE|github")]
+    reports: Vec<Target>,
+    /// Show these in reports and traces, too: output, errors, args, results, prompts, paths
+    #[arg(long, value_name = "DETAILS", value_delimiter = ',', requires = "taken_along")]
     include: Vec<Detail>,
+    /// Send the trace of the run to this collector of your configuration while the run goes on
+    #[arg(long, group = "taken_along", value_name = "URL")]
+    otlp: Option<String>,
     #[command(flatten)]
     pub(super) sandbox: SandboxArgs,
     #[command(flatten)]
@@ -82,6 +91,11 @@ impl RunArgs {
         options.flatten().chain(flags).chain(self.variables.words()).chain(self.sandbox.words()).collect()
     }
 
+    /// Returns whether the run is taken along: as a report or a trace.
+    pub(super) fn takes_along(&self) -> bool {
+        !self.reports.is_empty() || self.otlp.is_some()
+    }
+
     /// Returns the number of calls that run at once.
     pub(super) fn jobs(&self, app: &App) -> Result<usize, CliError> {
         let jobs = self.jobs.or(app.config()?.jobs);
@@ -95,6 +109,7 @@ pub(super) struct PreparedRun<'a> {
     pub(super) args: &'a RunArgs,
     format: Format,
     pub(super) variables: RunVariables,
+    collector: Option<Collector>,
 }
 
 impl RunArgs {
@@ -108,7 +123,9 @@ impl RunArgs {
             ));
         }
         report::prepare(&self.reports)?;
-        Ok(PreparedRun { args: self, format: format(app, self)?, variables: self.variables.read(app)? })
+        let collector = self.otlp.as_deref().map(|url| Collector::of(app, url)).transpose()?;
+        let (format, variables) = (format(app, self)?, self.variables.read(app)?);
+        Ok(PreparedRun { args: self, format, variables, collector })
     }
 }
 
@@ -152,13 +169,16 @@ pub(super) fn run(
     run: PreparedRun<'_>,
     followed: Option<PlanWords>,
 ) -> Result<ExitCode, CliError> {
-    let PreparedRun { args, format, variables } = run;
+    let PreparedRun { args, format, variables, collector } = run;
     let mut reporter = reporter(app, plans.manager(), &what, format)?;
+    let included = run_log::included(app, &args.include);
+    let trace =
+        collector.map(|collector| LiveTrace::start(plans.manager(), collector, included)).transpose()?;
     let (control, begin) = (RunControl::default(), app.source()?.now());
     let options = RunOptions {
         approver: approver(app, args, reporter.as_ref()),
         wait: args.wait,
-        observer: reporter.as_ref().map(Reporter::observer),
+        observer: observer(reporter.as_ref(), trace.as_ref()),
         control: control.clone(),
         owns_thread: true,
         variables,
@@ -174,6 +194,7 @@ pub(super) fn run(
     // After the third signal, threads in blocking calls are abandoned.
     runtime.shutdown_background();
     let End::Run(ended) = end else { return Ok(ExitCode::from(signals.exit)) };
+    let late = trace.and_then(LiveTrace::finish);
     let mut summary = (*ended)?;
     let took = (app.source()?.now() - begin).to_std().unwrap_or_default();
     // The exit code of the signal wins: scripts check it to learn that the run was interrupted.
@@ -189,15 +210,39 @@ pub(super) fn run(
         reporter.finish();
     }
     let code = print(app, &summary, &ran, format)?;
+    if let Some(late) = late {
+        app.out().warn(&late);
+    }
+    take_along(app, plans, args, &summary).map(|()| code)
+}
+
+/// Writes the reports of the run.
+fn take_along(app: &App, plans: &Taskpawl, args: &RunArgs, summary: &RunSummary) -> Result<(), CliError> {
     let written = report::write_all(app, plans, &summary.run, &args.reports, &args.include);
     // A failed run keeps its exit code: a missing report matters less.
     match written {
-        Err(error) if summary.exit == 0 => Err(error),
-        Err(error) => {
+        Err(error) if summary.exit != 0 => {
             app.out().warn(&error.message());
-            Ok(code)
+            Ok(())
         }
-        Ok(()) => Ok(code),
+        written => written,
+    }
+}
+
+/// Returns the observer of the run: its reporter, and the trace that is sent while it goes on.
+fn observer(reporter: Option<&Reporter>, trace: Option<&LiveTrace>) -> Option<Arc<dyn Observer>> {
+    let trace = trace.map(|trace| Arc::new(trace.observer()) as Arc<dyn Observer>);
+    let all: Vec<_> = reporter.map(Reporter::observer).into_iter().chain(trace).collect();
+    if all.is_empty() { None } else { Some(Arc::new(Observers(all))) }
+}
+
+/// Several observers of one run.
+#[derive(Debug)]
+struct Observers(Vec<Arc<dyn Observer>>);
+
+impl Observer for Observers {
+    fn event(&self, event: &RunEvent) {
+        self.0.iter().for_each(|observer| observer.event(event));
     }
 }
 
@@ -292,7 +337,7 @@ fn reporter(app: &App, manager: &Manager, what: &What, format: Format) -> Result
     // Only the bar shows totals, and counting a selection reads all of its tasks.
     let (total, over) = if format == Format::Bar { size(manager, what)? } else { (0, 0) };
     let paint = out.paint_err;
-    Ok(Some(Reporter::start(Options { format, paint, source: app.source()?, total, over })))
+    Ok(Some(Reporter::start(Options { format, paint, source: app.source()?, total, over, replayed: None })))
 }
 
 /// Returns the number of tasks in the scope, and how many of them have finished.

@@ -53,12 +53,13 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
     let run = run_log::find_run(plans.manager(), args.run.as_deref())?;
     let included = run_log::included(app, &args.include);
-    let spans = spans(&run_log::read(app, plans, &run, &included)?);
+    let mut spans = spans(&run_log::read(app, plans, &run, &included)?);
     if let Some(collector) = collector {
+        let count = spans.len();
         collector
-            .send(&spans, &included)
+            .send_all(&mut spans, &included)
             .map_err(|source| CliError::Collector { url: collector.url.clone(), source })?;
-        app.out().remark(&format!("{} spans were sent to {}", spans.len(), collector.url));
+        app.out().remark(&format!("{count} spans were sent to {}", collector.url));
         return Ok(ExitCode::SUCCESS);
     }
     let text = match args.format {

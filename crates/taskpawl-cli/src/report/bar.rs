@@ -29,8 +29,8 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Returns the progress at the start of a run.
-    pub(super) fn new(total: u64, over: u64) -> Self {
-        Self { total, over, failed: 0, begin: Instant::now() }
+    pub(super) fn new(total: u64, over: u64, begin: Instant) -> Self {
+        Self { total, over, failed: 0, begin }
     }
 
     /// Counts a task that ended.
@@ -80,9 +80,10 @@ impl Screen {
         above: &Shown,
         running: &RunningLines,
         progress: &Progress,
+        now: Instant,
     ) -> io::Result<()> {
         let (width, height) = size();
-        let lines = frame(running, progress, Instant::now(), (width, height.saturating_sub(1).max(1)));
+        let lines = frame(running, progress, now, (width, height.saturating_sub(1).max(1)));
         let mut text = self.erase(width);
         text.push(above.wrapped(Some(width)));
         self.frame = lines.iter().map(|line| line.width()).collect();
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_frame_shows_eight_that_run_and_the_bar() {
-        let progress = Progress { failed: 2, ..Progress::new(40, 10) };
+        let progress = Progress { failed: 2, ..Progress::new(40, 10, Instant::now()) };
         let (begin, now) = (progress.begin, progress.begin + Duration::from_secs(75));
         let lines = frame(&running(11, "a name \u{1b}[2J of some length", begin), &progress, now, (60, 23));
         insta::assert_snapshot!(lines.join("\n"), @r#"
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_frame_fits_every_terminal() {
-        let progress = Progress { failed: 1, ..Progress::new(1_000_000, 999_999) };
+        let progress = Progress { failed: 1, ..Progress::new(1_000_000, 999_999, Instant::now()) };
         let now = progress.begin;
         for (width, height) in [(1, 1), (10, 2), (40, 5), (60, 23), (200, 50)] {
             for count in [0, 1, 8, 30] {

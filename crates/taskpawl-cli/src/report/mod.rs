@@ -11,6 +11,7 @@ mod widths;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -56,6 +57,44 @@ pub(crate) struct Options {
     pub(crate) total: u64,
     /// The number of finished tasks at the start.
     pub(crate) over: u64,
+    /// The clock of a run that is shown again; `None` for one that goes on.
+    pub(crate) replayed: Option<Arc<ReplayClock>>,
+}
+
+impl Options {
+    /// Returns the time by which shown durations are measured.
+    fn now(&self) -> Instant {
+        self.replayed.as_ref().map_or_else(Instant::now, |clock| clock.now())
+    }
+}
+
+/// The clock of a run that is shown again. It stands until it is set.
+#[derive(Debug)]
+pub(crate) struct ReplayClock {
+    begin: Instant,
+    millis: AtomicU64,
+}
+
+impl Default for ReplayClock {
+    fn default() -> Self {
+        Self { begin: Instant::now(), millis: AtomicU64::new(0) }
+    }
+}
+
+impl ReplayClock {
+    /// Returns the milliseconds since the start of the run.
+    pub(crate) fn millis(&self) -> u64 {
+        self.millis.load(Ordering::Relaxed)
+    }
+
+    /// Sets the milliseconds since the start of the run.
+    pub(crate) fn set(&self, millis: u64) {
+        self.millis.store(millis, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> Instant {
+        self.begin + Duration::from_millis(self.millis())
+    }
 }
 
 /// The bytes that may wait to be written. Beyond this the run waits for the reader, as any program does on a full
@@ -220,7 +259,7 @@ impl Observer for Shared {
             let line = json_line(event, self.options.source.now());
             return self.push(state, &line);
         }
-        let followed = state.take(event);
+        let followed = state.take(event, self.options.now());
         if let Some(line) = lines::line(event, &followed, self.options.paint) {
             self.push(state, &line);
         }
@@ -247,15 +286,15 @@ impl State {
         self.pause == Drawn::Closed && !self.is_over && self.pending.len() <= MAX_PENDING
     }
 
-    /// Applies an event to the shown tasks. Returns what is known of a task that ended with it.
-    fn take(&mut self, event: &RunEvent) -> Followed {
+    /// Applies an event, which arrived `now`, to the shown tasks. Returns what is known of a task that ended with it.
+    fn take(&mut self, event: &RunEvent, now: Instant) -> Followed {
         match event {
             RunEvent::CallStarted { task, name, .. } => {
                 self.started += 1;
                 let running = Running {
                     number: self.started,
                     name: name.clone(),
-                    since: Instant::now(),
+                    since: now,
                     message: String::new(),
                     failure: None,
                 };
@@ -279,7 +318,7 @@ impl State {
                     self.failed.insert(task.clone());
                 }
                 let running = self.running.remove(task);
-                let took = running.as_ref().map(|running| running.since.elapsed());
+                let took = running.as_ref().map(|running| now.saturating_duration_since(running.since));
                 let failure = running.and_then(|running| running.failure);
                 return Followed { took, failure, is_cached: self.cached.remove(task) };
             }
@@ -297,7 +336,7 @@ impl Shared {
             started: 0,
             failed: BTreeSet::new(),
             cached: BTreeSet::new(),
-            progress: bar::Progress::new(options.total, options.over),
+            progress: bar::Progress::new(options.total, options.over, options.now()),
             is_over: false,
             is_idle: false,
             pause: Drawn::Open,
@@ -390,7 +429,7 @@ impl Shared {
             if is_over && text.is_empty() {
                 return screen.clear();
             }
-            screen.draw(&text, &running, &progress)?;
+            screen.draw(&text, &running, &progress, self.options.now())?;
             drop(self.wait_pause(self.lock(), FRAME));
         }
     }
@@ -427,7 +466,14 @@ mod tests {
     fn lines_that_come_one_after_the_other_are_written_together_and_none_is_lost() {
         const LINES: usize = 200;
         let source = Arc::new(taskpawl::SystemSource);
-        let options = Options { format: Format::Plain, paint: Paint::default(), source, total: 0, over: 0 };
+        let options = Options {
+            format: Format::Plain,
+            paint: Paint::default(),
+            source,
+            total: 0,
+            over: 0,
+            replayed: None,
+        };
         let shared = Shared::new(options);
         let begin = Instant::now();
         let ((written, writes), lasted) = std::thread::scope(|scope| {

@@ -1,6 +1,8 @@
 //! Reports and traces of runs, from the command line.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 
 use serde_json::Value;
 
@@ -115,4 +117,80 @@ fn programs_know_the_span_of_their_call() {
     let call = &trace["resourceSpans"][0]["scopeSpans"][0]["spans"][2];
     let (trace_id, span_id) = (call["traceId"].as_str().unwrap(), call["spanId"].as_str().unwrap());
     assert_eq!(given.trim(), format!("00-{trace_id}-{span_id}-01"), "{call:#}");
+}
+
+/// A collector on loopback that keeps the bodies of its requests.
+fn collector() -> (String, std::sync::mpsc::Receiver<Vec<u8>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, bodies) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            // A client keeps its connection for several requests.
+            while let Some(body) = request(&mut stream) {
+                sender.send(body).unwrap();
+                stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+            }
+        }
+    });
+    (url, bodies)
+}
+
+/// Returns the body of the next request; `None` at the end of the connection.
+fn request(stream: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+    let (mut length, mut line) = (0, String::new());
+    while line != "\r\n" {
+        line.clear();
+        if stream.read_line(&mut line).unwrap() == 0 {
+            return None;
+        }
+        let header = line.to_lowercase();
+        length = header.strip_prefix("content-length:").map_or(length, |value| value.trim().parse().unwrap());
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).unwrap();
+    Some(body)
+}
+
+/// Returns the number of spans that end with a name, as protobuf has it.
+fn count(bodies: &[Vec<u8>], name: &str) -> usize {
+    bodies.iter().map(|body| String::from_utf8_lossy(body).matches(name).count()).sum()
+}
+
+#[test]
+fn a_collector_gets_every_span_while_the_run_goes_on_and_later() {
+    let (url, bodies) = collector();
+    let cli = Cli::new().with_programs();
+    let config = cli.path(".config/taskpawl/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(config, format!("[trace]\ncollectors = ['{url}', 'http://127.0.0.1:9']\n")).unwrap();
+    cli.file("plan.yaml", PLAN);
+    let run = cli.run(&["run-all-ready", "plan.yaml", "--otlp", &url]);
+    assert_eq!(run.code, Some(1), "{run}");
+    let live: Vec<Vec<u8>> = bodies.try_iter().collect();
+    assert_eq!(count(&live, "execute_tool shell"), 2);
+    assert_eq!((count(&live, "task a"), count(&live, "task b"), count(&live, "taskpawl.run.end")), (1, 1, 1));
+    let sent = cli.run(&["trace", "--to", &url]).ok();
+    assert!(sent.stderr.contains("5 spans were sent"), "{sent}");
+    assert_eq!(count(&bodies.try_iter().collect::<Vec<_>>(), "execute_tool shell"), 2);
+    let missed = cli.run(&["run-all-ready", "plan.yaml", "--fresh", "--otlp", "http://127.0.0.1:9"]);
+    assert_eq!(missed.code, Some(1), "the run keeps its exit code: {missed}");
+    assert!(missed.stderr.contains("warning: not all spans were sent"), "{missed}");
+    assert_eq!(cli.run(&["trace", "--to", "http://127.0.0.1:9"]).code, Some(8));
+}
+
+#[test]
+fn a_past_run_is_shown_again_as_it_was() {
+    let cli = with_plan();
+    let run = cli.run(&["run-all-ready", "plan.yaml", "--jobs", "1"]);
+    let again = cli.run(&["replay", "--speed", "1000"]).ok();
+    let marks = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with(['✓', '✗', '!']));
+        lines.map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect()
+    };
+    assert_eq!(marks(&again.stderr), ["✓ a", "✗ b", "! c"], "{again}");
+    assert_eq!(marks(&again.stderr), marks(&run.stderr), "{run}");
+    assert!(again.stdout.contains("exit 1, 1 failed, 1 blocked, 1 done"), "{again}");
+    assert_eq!(cli.run(&["replay", "--speed", "0"]).code, Some(2));
 }
