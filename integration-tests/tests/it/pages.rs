@@ -38,9 +38,10 @@ fn links_of_the_pages_lead_somewhere() {
     assert_eq!(broken, Vec::<String>::new());
 }
 
-/// Returns the pages for readers: those at the root, in `docs`, beside the crates and beside the examples.
+/// Returns the pages for readers: those at the root, in `docs` and `docs/how-to`, beside the crates and beside the examples.
 fn pages() -> Vec<PathBuf> {
-    let directories = ["", "docs", "docs/benchmarks", "crates", "examples"].map(|path| root().join(path));
+    let directories =
+        ["", "docs", "docs/benchmarks", "docs/how-to", "crates", "examples"].map(|path| root().join(path));
     let examples = fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path());
     let files = directories.into_iter().chain(examples.filter(|path| path.is_dir())).flat_map(|directory| {
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
