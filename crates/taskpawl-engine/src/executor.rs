@@ -39,7 +39,7 @@ use crate::unpassed;
 use crate::variables::{RunVariables, VariableValues};
 
 /// Time limit of a call if neither the call, its task nor its tool has one.
-const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// Largest error message that is stored, in bytes.
 const MAX_ERROR_BYTES: usize = 16 << 10;

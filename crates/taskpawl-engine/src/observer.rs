@@ -231,8 +231,7 @@ impl CallFailure {
 }
 
 fn last_lines(text: &str) -> String {
-    let text = text.trim_end();
-    let text = &text[text.ceil_char_boundary(text.len().saturating_sub(OUTPUT_BYTES))..];
+    let text = taskpawl_text::tail(text.trim_end(), OUTPUT_BYTES);
     let start = text.rmatch_indices('\n').nth(OUTPUT_LINES - 1).map_or(0, |(at, _)| at + 1);
     text[start..].to_owned()
 }

@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use taskpawl_model::value::{ByteSize, CallId, RunId, TaskId};
+use taskpawl_text::{head, tail};
 use taskpawl_tools::{keep_owner_rights, make_private_directories};
 
 use crate::error::RunError;
@@ -284,14 +285,6 @@ fn write_synced(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     // Without the sync, a crash could leave a recorded result whose file is empty.
     file.sync_all()
-}
-
-fn head(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
-}
-
-fn tail(text: &str, most: usize) -> &str {
-    &text[text.ceil_char_boundary(text.len() - most)..]
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use taskpawl_tools::{PRIVATE_CACHES, make_private_directories};
 use crate::temporary;
 
 /// Time without a run after which temporary files are removed.
-const MAX_AGE: Duration = Duration::from_hours(7 * 24);
+const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Time without a run after which changes to caches are removed.
-const MAX_CACHE_AGE: Duration = Duration::from_hours(30 * 24);
+const MAX_CACHE_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Size in bytes above which temporary files are removed before the next run.
 const MAX_SIZE: u64 = 2 << 30;

@@ -20,7 +20,7 @@ use crate::output::{OutputFile, OutputKind};
 
 /// Age below which files are kept even if the store does not refer to them: a run may be about to record that it needs
 /// them.
-const GRACE: Duration = Duration::from_hours(1);
+const GRACE: Duration = Duration::from_secs(3600);
 
 /// Criteria of a prune. Open runs and open tasks always keep all of their output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::written::resolve;
 
 /// Time limit for a fingerprint before a claim. The task has no timeout yet at that point; without a fingerprint it
 /// simply runs.
-const MAX_FINGERPRINT: Duration = Duration::from_mins(10);
+const MAX_FINGERPRINT: Duration = Duration::from_secs(10 * 60);
 
 /// Time limit for resolving links in the paths that a task writes.
 const MAX_RESOLVE: Duration = Duration::from_secs(10);
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_mins(1);
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     /// Returns a project whose input would take minutes to read, and the context of a call whose deadline has passed.
     fn slow_project() -> (tempfile::TempDir, CallContext, CacheInputs) {

@@ -85,7 +85,10 @@ impl ViewCallbacks {
 
     /// Runs the callback of the job that the last outcome completes, if that job has one.
     fn show(&mut self, view: &dyn View, outcomes: &[Outcome]) {
-        if let Some((own, look)) = self.0.pop_front_if(|(own, _)| own.end == outcomes.len()) {
+        let is_complete = |(own, _): &(Range<usize>, _)| own.end == outcomes.len();
+        if self.0.front().is_some_and(is_complete)
+            && let Some((own, look)) = self.0.pop_front()
+        {
             look(view, &outcomes[own]);
         }
     }

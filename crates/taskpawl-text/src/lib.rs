@@ -10,6 +10,6 @@ mod visible;
 
 pub use duration::duration;
 pub use error_chain::error_chain;
-pub use line::{cut, plain_line, revealed_line, without_sequences};
+pub use line::{cut, head, plain_line, revealed_line, tail, without_sequences};
 pub use suggest::{near, nearest, nearest_or_longer, word_hint};
 pub use visible::{escaped, is_deceptive, is_hidden, revealed};

@@ -23,6 +23,24 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     }
 }
 
+/// Returns the beginning of a text: at most `most` bytes, and only whole characters.
+pub fn head(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Returns the end of a text: at most `most` bytes, and only whole characters.
+pub fn tail(text: &str, most: usize) -> &str {
+    let mut start = text.len().saturating_sub(most);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
 /// Returns the output of a program without its escape sequences: most are colors, which would be noise if they were escaped.
 pub fn without_sequences(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -65,6 +83,12 @@ fn skip_sequence(chars: &mut std::str::Chars<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heads_and_tails_have_whole_characters() {
+        assert_eq!([3, 2, 1, 0, 9].map(|most| head("aé", most)), ["aé", "a", "a", "", "aé"]);
+        assert_eq!([3, 2, 1, 0, 9].map(|most| tail("éa", most)), ["éa", "a", "a", "", "éa"]);
+    }
 
     #[test]
     fn a_plain_line_has_neither_sequences_nor_hidden_characters() {

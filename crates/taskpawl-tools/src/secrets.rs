@@ -23,7 +23,7 @@ pub const MIN_SECRET_BYTES: usize = 6;
 const MAX_BYTES: usize = 64 << 10;
 
 /// Time limit for a command that prints a secret; a person may have to unlock a password store first.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Provides the values of secrets to calls that name them as `${secret:NAME}`.
 ///

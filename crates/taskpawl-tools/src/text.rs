@@ -18,7 +18,7 @@ pub(crate) fn one_line(text: &str) -> String {
 pub fn head_of_text(mut text: String, most_bytes: usize) -> String {
     let bytes = text.len();
     if bytes > most_bytes {
-        text.truncate(text.floor_char_boundary(most_bytes));
+        text.truncate(taskpawl_text::head(&text, most_bytes).len());
         text.shrink_to_fit();
         let _ = write!(text, "… ({bytes} bytes)");
     }

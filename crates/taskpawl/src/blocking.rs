@@ -20,7 +20,7 @@ use taskpawl_store::{Diagnostic, Location, Severity};
 use crate::plan::Plan;
 
 /// Lease of a claim made by [`Blocking::update_task_status`], unless its holder renews it.
-const LEASE: Duration = Duration::from_mins(30);
+const LEASE: Duration = Duration::from_secs(30 * 60);
 
 /// The commands of a [`Taskpawl`](crate::Taskpawl) for programs without a runtime: each method blocks its thread until the change is durable.
 ///

@@ -216,6 +216,31 @@ fn the_library_stays_light() {
     assert!(!typed.is_empty() && typed.len() <= MACRO_CRATES, "{typed:?}");
 }
 
+/// The oldest Rust that builds the library. That its own crates use nothing newer of the standard library is checked by clippy.
+const LIBRARY_RUST: (u32, u32) = (1, 89);
+
+#[test]
+fn the_library_builds_with_an_older_rust() {
+    let metadata = metadata();
+    let packages = packages(&metadata);
+    let crates = library_crates(&[]);
+    let is_in = |package: &Value| {
+        let name = format!("{} v{}", package["name"].as_str().unwrap(), package["version"].as_str().unwrap());
+        crates.contains(&name)
+    };
+    let required = |package: &Value| {
+        let text = package["rust_version"].as_str().unwrap_or("1.0").to_owned();
+        let mut parts = text.split('.').map(|part| part.parse::<u32>().unwrap());
+        (parts.next().unwrap(), parts.next().unwrap())
+    };
+    let of_library: Vec<_> = packages.values().filter(|package| is_in(package)).collect();
+    assert_eq!(of_library.len(), crates.len());
+    let newer: Vec<_> = of_library.iter().filter(|package| required(package) > LIBRARY_RUST).collect();
+    assert!(newer.is_empty(), "{newer:#?}");
+    let own = of_library.iter().find(|package| package["name"] == "taskpawl").unwrap();
+    assert_eq!(required(own), LIBRARY_RUST);
+}
+
 /// Returns the crates that the library is built from, itself included.
 fn library_crates(features: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))

@@ -288,7 +288,7 @@ async fn a_claim_by_hand_resolves_links_in_declared_writes() {
     let lab = with_link(
         "tasks: [{id: a, writes: [link/x], call: {hold: {}}}, {id: m, writes: [out]}, {id: n, writes: [doc]}, {id: o, writes: [link]}, {id: p, needs: [a], writes: [out], call: {hold: {}}}]",
     );
-    let (by_hand, lease) = (lab.engine.manager().clone().with_actor("bob"), Duration::from_mins(1));
+    let (by_hand, lease) = (lab.engine.manager().clone().with_actor("bob"), Duration::from_secs(60));
     let claims = async {
         assert_eq!(lab.next_start().await, "a/c1");
         let refused = by_hand.claim("m", lease).unwrap_err().to_string();

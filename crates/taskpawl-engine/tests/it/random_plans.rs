@@ -234,7 +234,7 @@ impl Harness {
                 return;
             } else {
                 // The remaining requests are left to expire.
-                tokio::time::advance(Duration::from_hours(2)).await;
+                tokio::time::advance(Duration::from_secs(2 * 3600)).await;
             }
         }
     }

@@ -222,5 +222,5 @@ pub(crate) fn with_control() -> (RunOptions, RunControl) {
 
 /// Waits for a future with a timeout, so that a test that hangs fails.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(1), future).await.expect("should end within a minute")
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("should end within a minute")
 }

@@ -334,8 +334,8 @@ fn a_task_for_persons_suggests_done_and_can_only_be_claimed_by_a_person() {
     let explained = lab.manager.explain("m", &Means::default()).unwrap();
     let text = serde_json::to_string(&explained).unwrap();
     assert!(text.contains("taskpawl done m") && !text.contains("taskpawl claim m"), "{text}");
-    assert!(mcp(&lab).claim_next(std::time::Duration::from_mins(1)).is_err());
-    assert_eq!(person(&lab).claim_next(std::time::Duration::from_mins(1)).unwrap().as_str(), "m");
+    assert!(mcp(&lab).claim_next(std::time::Duration::from_secs(60)).is_err());
+    assert_eq!(person(&lab).claim_next(std::time::Duration::from_secs(60)).unwrap().as_str(), "m");
 }
 
 #[test]

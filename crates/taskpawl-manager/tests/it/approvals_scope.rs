@@ -77,7 +77,7 @@ fn a_shrinking_list_keeps_an_item_with_a_claimed_subtask() {
     let say = |list| Ending { result: Some(list), ..Ending::default() };
     fixture.accept(fixture.manager.done(&ids(&["list"]), say(json!([1, 2]))));
     fixture.create("mine in=each.1");
-    fixture.accept(fixture.manager.claim("mine", std::time::Duration::from_mins(30)));
+    fixture.accept(fixture.manager.claim("mine", std::time::Duration::from_secs(30 * 60)));
     fixture.accept(fixture.manager.reopen(&ids(&["list"]), true));
     fixture.accept(fixture.manager.done(&ids(&["list"]), say(json!([1]))));
     assert_eq!(fixture.task("mine").status.as_str(), "in_progress");

@@ -19,7 +19,7 @@ use taskpawl_model::view::read_task;
 use taskpawl_store::{Location, open};
 use taskpawl_testkit::broken_invariants;
 
-pub(crate) const LEASE: Duration = Duration::from_mins(1);
+pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
 /// A manual clock with sequential ids.
 #[derive(Debug, Default)]

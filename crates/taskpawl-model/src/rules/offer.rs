@@ -15,7 +15,7 @@ use crate::value::TaskId;
 use crate::view::{View, ViewResult};
 
 /// Lease of a claim that is only tried. The value does not matter as long as it is valid.
-const LEASE: Duration = Duration::from_mins(30);
+const LEASE: Duration = Duration::from_secs(30 * 60);
 
 /// Returns the advice if the rules accept it from the actor of `context`, and `None` if they refuse it.
 ///

@@ -129,8 +129,9 @@ impl RunView {
         names: impl IntoIterator<Item = String>,
     ) -> ViewResult<Vec<Event>> {
         Arc::make_mut(&mut self.tools).extend(names);
-        let available = self.missing_tools.extract_if(.., |_, name| self.tools.contains(name));
-        let keys: Vec<Key> = available.map(|(key, _)| key).collect();
+        let available = self.missing_tools.iter().filter(|(_, name)| self.tools.contains(*name));
+        let keys: Vec<Key> = available.map(|(key, _)| *key).collect();
+        self.missing_tools.retain(|_, name| !self.tools.contains(name));
         let ready = nodes(view, &keys)?;
         let ranked = self.take_ranks(view, &ready)?;
         Ok(ranked.into_iter().chain([Event::Ready(self.keep_inside(ready))]).collect())

@@ -59,8 +59,8 @@ pub fn cut_to(text: &str, max_bytes: usize) -> Cow<'_, str> {
     if text.len() <= max_bytes {
         return Cow::Borrowed(text);
     }
-    let end = text.floor_char_boundary(max_bytes.saturating_sub(CUT.len_utf8()));
-    Cow::Owned(format!("{}{CUT}", &text[..end]))
+    let kept = taskpawl_text::head(text, max_bytes.saturating_sub(CUT.len_utf8()));
+    Cow::Owned(format!("{kept}{CUT}"))
 }
 
 /// Quotes a value of the store or of a caller for a message, so that its end is unambiguous. It is put in backticks; if

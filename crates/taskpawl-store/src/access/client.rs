@@ -26,7 +26,7 @@ use crate::backend::{Backend, Reader, Watch};
 use crate::store::{Outcome, Reply, Store};
 
 /// Time limit for one answer. It is generous, because the run commits to disk before it answers.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const FIRST_POLL: Duration = Duration::from_millis(20);
 const LAST_POLL: Duration = Duration::from_millis(200);

@@ -256,7 +256,7 @@ fn open_again(store: &Arc<dyn Store>, open: Open<'_>) -> Arc<dyn Store> {
 fn claim(id: &str) -> Request {
     request(Command::Claim {
         id: Some(id.to_owned()),
-        lease: Duration::from_mins(1),
+        lease: Duration::from_secs(60),
         capacities: std::collections::BTreeMap::new(),
         writes: std::collections::BTreeMap::new(),
     })

@@ -37,7 +37,7 @@ use redirect::Hop;
 use target::Target;
 
 /// Time limit of a request if the call has no deadline.
-const TIMEOUT: Duration = Duration::from_mins(10);
+const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// Headers that control the connection. With them a caller could address another host, or smuggle a second request.
 const RESERVED: &[&str] = &[

@@ -58,13 +58,16 @@ enum Known {
 
 /// Returns the program and its arguments for a command. Without an interpreter, the call was stored by version 0.1.
 fn words(interpreter: Option<Interpreter>, command: String) -> Vec<String> {
+    if let Some(Interpreter::Own(mut argv)) = interpreter {
+        argv.push(command);
+        return argv;
+    }
+    // Without a shell, a single program ends with the same exit code.
+    if let Some(words) = plain_words(&command) {
+        return words;
+    }
     let fixed = match interpreter {
-        Some(Interpreter::Own(mut argv)) => {
-            argv.push(command);
-            return argv;
-        }
-        // Without a shell, a single program ends with the same exit code.
-        _ if let Some(words) = plain_words(&command) => return words,
+        Some(Interpreter::Own(argv)) => return argv,
         None => &["/bin/sh", "-c"][..],
         Some(Interpreter::Known(Known::Sh)) => &["/bin/sh", "-e", "-c"],
         Some(Interpreter::Known(Known::Bash)) => &["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"],

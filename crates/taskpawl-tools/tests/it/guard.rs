@@ -72,7 +72,7 @@ async fn arguments_are_checked_before_the_call() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_ignores_its_deadline_is_dropped() {
     let mut cx = context();
-    cx.deadline = Some(Instant::now() + Duration::from_mins(1));
+    cx.deadline = Some(Instant::now() + Duration::from_secs(60));
     assert_eq!(call(Behaviour::NeverEnd, cx, json!({})).await.class(), "timeout");
 }
 

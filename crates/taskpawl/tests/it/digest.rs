@@ -34,7 +34,7 @@ fn eventful() -> Taskpawl {
         {id: look, name: Look at it}, {id: taken}, {id: theirs, assignee: another actor}, {id: stuck}]";
     plans.blocking().apply_text(text, "plan").unwrap();
     let manager = plans.manager();
-    manager.claim("taken", std::time::Duration::from_mins(1)).unwrap();
+    manager.claim("taken", std::time::Duration::from_secs(60)).unwrap();
     manager.note("taken", "half done").unwrap();
     manager.block(&["stuck".to_owned()], "the key is lost").unwrap();
     block_on(plans.run_all_ready(RunOptions::default())).unwrap();

@@ -228,7 +228,7 @@ fn events_are_waited_for() {
     let plans = memory().open().unwrap();
     assert_eq!(plans.blocking().wait_events(0, Duration::ZERO).unwrap(), []);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| plans.blocking().wait_events(0, Duration::from_mins(1)).unwrap());
+        let waiting = scope.spawn(|| plans.blocking().wait_events(0, Duration::from_secs(60)).unwrap());
         plans.blocking().create_task(new_task("a")).unwrap();
         let events = waiting.join().unwrap();
         assert!(matches!(&events[0].kind, EventKind::Created(created) if created.name == "The task a"));

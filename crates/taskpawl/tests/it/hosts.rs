@@ -72,6 +72,6 @@ async fn pauses_take_no_real_time_where_time_is_paused() {
     let summary = plans.run_all_ready(RunOptions::default()).await.unwrap();
     assert_eq!(summary.exit, 0);
     // Far above the real time of a run, and far below its pauses.
-    assert!(began.elapsed() < Duration::from_mins(1), "{:?} of real time", began.elapsed());
-    assert!(paused.elapsed() > Duration::from_hours(1), "{:?} of paused time", paused.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?} of real time", began.elapsed());
+    assert!(paused.elapsed() > Duration::from_secs(3600), "{:?} of paused time", paused.elapsed());
 }

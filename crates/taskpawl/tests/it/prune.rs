@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 
 use crate::support::{block_on, memory};
 
-const DAY: Duration = Duration::from_hours(24);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A clock that is set by hand, years after the creation of all test files.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use taskpawl::{ReportError, ResultError};
 
 use crate::support::with_plan;
 
-const LEASE: Duration = Duration::from_mins(1);
+const LEASE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_run_has_an_outcome_and_counts_by_status() {

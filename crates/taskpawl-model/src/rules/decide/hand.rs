@@ -87,22 +87,17 @@ impl Draft<'_> {
             if let Some(text) = end.note {
                 self.add_note(key, text)?;
             }
-            match &record.body.state {
-                TaskStatus::Blocked { reason } if let BlockedReason::Interrupted { call } = &**reason => {
-                    self.check_attempt(key, &record, end.attempt)?;
-                    self.resolve_interrupted(key, call.as_str(), end)?;
-                }
-                TaskStatus::InProgress { claim } => {
-                    self.check_holder(key, &record, claim, end.attempt)?;
-                    self.check_attempt(key, &record, end.attempt)?;
-                    self.end_manual(key, end, Cause::Report)?;
-                }
-                TaskStatus::Todo
-                | TaskStatus::Blocked { .. }
-                | TaskStatus::Done
-                | TaskStatus::Failed { .. }
-                | TaskStatus::Cancelled { .. }
-                | TaskStatus::Skipped { .. } => self.end_unclaimed(key, &record, end)?,
+            if let TaskStatus::Blocked { reason } = &record.body.state
+                && let BlockedReason::Interrupted { call } = &**reason
+            {
+                self.check_attempt(key, &record, end.attempt)?;
+                self.resolve_interrupted(key, call.as_str(), end)?;
+            } else if let TaskStatus::InProgress { claim } = &record.body.state {
+                self.check_holder(key, &record, claim, end.attempt)?;
+                self.check_attempt(key, &record, end.attempt)?;
+                self.end_manual(key, end, Cause::Report)?;
+            } else {
+                self.end_unclaimed(key, &record, end)?;
             }
             // The next named task may become ready only by the end of this one.
             self.settle()?;

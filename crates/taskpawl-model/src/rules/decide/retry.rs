@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_delay_above_the_default_maximum_raises_it() {
-        let hour = Period(Duration::from_hours(1));
+        let hour = Period(Duration::from_secs(3600));
         let policy = Retry { delay: Some(hour), ..policy(false) };
         assert_eq!(pause(&policy, 3, 0), hour.0);
     }
