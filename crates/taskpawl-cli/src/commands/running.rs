@@ -61,13 +61,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Auto)]
     format: Format,
     /// Write a report when the run has ended; may be given several times. `taskpawl report` makes one later
-    #[arg(long = "report", group = "taken_along", value_name = "html=FILE|junit=FILE|md=FILE|github")]
+    #[arg(long = "report", value_name = "html=FILE|junit=FILE|md=FILE|github")]
     reports: Vec<Target>,
     /// Show these in reports and traces, too: output, errors, args, results, prompts, paths
-    #[arg(long, value_name = "DETAILS", value_delimiter = ',', requires = "taken_along")]
+    #[arg(long, value_name = "DETAILS", value_delimiter = ',')]
     include: Vec<Detail>,
     /// Send the trace of the run to this collector of your configuration while the run goes on
-    #[arg(long, group = "taken_along", value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     otlp: Option<String>,
     #[command(flatten)]
     pub(super) sandbox: SandboxArgs,
@@ -114,6 +114,9 @@ pub(super) struct PreparedRun<'a> {
 
 impl RunArgs {
     pub(super) fn prepare(&self, app: &App) -> Result<PreparedRun<'_>, CliError> {
+        if !self.include.is_empty() && !self.takes_along() {
+            return Err(CliError::usage("`--include` is about `--report` and `--otlp`, and none is given"));
+        }
         let is_json = app.is_json() || self.format == Format::Ndjson;
         if is_json && self.reports.contains(&Target::Github) {
             let hint = "leave out `--json`, or make annotations later: `taskpawl report --github`";

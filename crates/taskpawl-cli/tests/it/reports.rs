@@ -86,6 +86,8 @@ fn a_report_that_cannot_be_written_stops_the_run_before_it_starts() {
     let wrong = cli.run(&["run-all-ready", "plan.yaml", "--report", "pdf=x"]);
     assert_eq!(wrong.code, Some(2), "{wrong}");
     assert_eq!(cli.run(&["report", "--md", "-"]).code, Some(2), "there is no run");
+    let alone = cli.run(&["run-all-ready", "plan.yaml", "--include", "output"]);
+    assert_eq!(alone.code, Some(2), "{alone}");
     let both = cli.run(&["run-all-ready", "plan.yaml", "--report", "github", "--json"]);
     assert_eq!(both.code, Some(2), "{both}");
 }
@@ -166,7 +168,8 @@ fn a_collector_gets_every_span_while_the_run_goes_on_and_later() {
     fs::create_dir_all(config.parent().unwrap()).unwrap();
     fs::write(config, format!("[trace]\ncollectors = ['{url}', 'http://127.0.0.1:9']\n")).unwrap();
     cli.file("plan.yaml", PLAN);
-    let run = cli.run(&["run-all-ready", "plan.yaml", "--otlp", &url]);
+    let reported = ["--report", "md=run.md", "--include", "errors"];
+    let run = cli.run(&[&["run-all-ready", "plan.yaml", "--otlp", &url], &reported[..]].concat());
     assert_eq!(run.code, Some(1), "{run}");
     let live: Vec<Vec<u8>> = bodies.try_iter().collect();
     assert_eq!(count(&live, "execute_tool shell"), 2);
