@@ -130,6 +130,7 @@ commands! {
         Trace = "trace" in trace: ReadFiles,
         Replay = "replay" in replay: ReadFiles,
         Watch = "watch" in watch: ReadFiles,
+        Serve = "serve" in serve: Change,
         Retry = "retry" in retry: Change,
         Reopen = "reopen" in reopen: Change,
         Approve = "approve" in approve: Change,

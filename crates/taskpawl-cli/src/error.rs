@@ -106,7 +106,7 @@ pub(crate) enum CliError {
     Serve(#[source] taskpawl_mcp::ServeError),
     /// The server cannot listen on its address.
     #[error(transparent)]
-    Listen(taskpawl_mcp::ListenError),
+    Listen(taskpawl_http::ListenError),
     /// A trace cannot be sent.
     #[error("failed to send the trace to `{url}`")]
     Collector { url: String, source: SendError },

@@ -35,6 +35,7 @@ mod near;
 mod plan;
 mod policy_adapter;
 pub mod prelude;
+mod printed;
 mod run;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -56,6 +57,7 @@ pub use error::OpenError;
 pub use facade::Taskpawl;
 pub use near::{AskedByRule, near_rules};
 pub use plan::{IntoCall, Plan, TaskBuilder};
+pub use printed::{can_be_shown, is_unfinished, kept_text};
 pub use run::{Run, RunBuilder};
 pub use taskpawl_engine::{
     ApprovalVerdict, Approver, CallFailure, ChangedBeyond, EndedEarly, Engine, EnvFileError, FailedTask,

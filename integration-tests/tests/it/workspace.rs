@@ -8,6 +8,7 @@ use serde_json::Value;
 /// The crates of the workspace that each crate may depend on. A new edge is a design change.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("taskpawl-fuzz", &[]),
+    ("taskpawl-http", &[]),
     ("taskpawl-json", &[]),
     ("taskpawl-macros", &[]),
     ("taskpawl-text", &[]),
@@ -38,17 +39,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "taskpawl-todo",
         &["taskpawl-json", "taskpawl-manager", "taskpawl-model", "taskpawl-text", "taskpawl-tools"],
     ),
-    ("taskpawl-mcp", &["taskpawl", "taskpawl-json", "taskpawl-text"]),
+    ("taskpawl-mcp", &["taskpawl", "taskpawl-http", "taskpawl-json", "taskpawl-text"]),
+    ("taskpawl-web", &["taskpawl", "taskpawl-http", "taskpawl-json", "taskpawl-text"]),
     (
         "taskpawl-cli",
         &[
             "taskpawl",
             "taskpawl-formats",
+            "taskpawl-http",
             "taskpawl-json",
             "taskpawl-mcp",
             "taskpawl-report",
             "taskpawl-text",
             "taskpawl-todo",
+            "taskpawl-web",
         ],
     ),
     ("taskpawl-bench", &["taskpawl"]),

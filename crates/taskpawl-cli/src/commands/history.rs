@@ -227,6 +227,11 @@ pub(crate) fn line(event: &Event) -> String {
     format!("{}  {}  {}", format_time(event.at), actor(event), what(event, None, None))
 }
 
+/// Describes the change of an event, without its time and actor.
+pub(crate) fn change(event: &Event) -> String {
+    what(event, None, None)
+}
+
 /// Returns the actor with its kind. The kind of a run is shown by the run itself, and old events have none.
 fn actor(event: &Event) -> String {
     match event.kind_of_actor() {

@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use taskpawl::Taskpawl;
 use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::task::{CallStatus, Status, Task};
 use taskpawl::model::value::{TaskId, format_time};
 use taskpawl::tools::Vault;
+use taskpawl::{Taskpawl, can_be_shown, is_unfinished};
 
-use parts::{Source, can_be_shown, is_unfinished, parts, read_from, redacted};
+use parts::{Source, parts, read_from, redacted};
 pub(crate) use parts::{Tail, tails};
 use printer::Printer;
 use wanted::{Wanted, running_tasks};

@@ -15,7 +15,6 @@ use taskpawl_mcp::{
     HttpListener, ListenError, McpServer, Offer, PromptText, ResourceText, ServerOptions, ToolSet,
 };
 use taskpawl_todo::{Dialect, Lists, ScopeRule};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -23,6 +22,7 @@ use crate::commands::mcp_project::{self, McpProject};
 use crate::commands::prune::keep_quota;
 use crate::commands::running;
 use crate::commands::sandbox::SandboxArgs;
+use crate::commands::server_signals::Signals;
 use crate::commands::todo;
 use crate::error::CliError;
 use crate::text::quoted;
@@ -324,13 +324,13 @@ async fn until_it_ends(app: &App, args: &Args, server: &McpServer) -> Result<Exi
             server.stop_runs();
             None
         }
-        exit = signals.stop(server) => Some(exit),
+        exit = signals.stop(|| server.stop_runs()) => Some(exit),
     };
     // Two more signals at most: the first one or the end of the client has already asked the runs to stop.
     for _ in 0..2 {
         tokio::select! {
             () = server.wait_for_runs() => break,
-            signal = signals.stop(server) => exit = Some(signal),
+            signal = signals.stop(|| server.stop_runs()) => exit = Some(signal),
         }
     }
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
@@ -361,35 +361,4 @@ fn refused(error: ListenError) -> CliError {
         return CliError::Listen(error);
     };
     CliError::usage_with(format!("`--http`: {error}"), hint)
-}
-
-/// Signals that end the server.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// Waits for a signal, asks the runs to stop, and returns the exit code. SIGTERM and SIGHUP count twice:
-    /// their sender does not wait for calls that may take minutes.
-    async fn stop(&mut self, server: &McpServer) -> u8 {
-        let (exit, requests) = tokio::select! {
-            _ = self.interrupt.recv() => (130, 1),
-            _ = self.terminate.recv() => (143, 2),
-            _ = self.hang_up.recv() => (129, 2),
-        };
-        for _ in 0..requests {
-            server.stop_runs();
-        }
-        exit
-    }
 }

@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-use taskpawl::Taskpawl;
-use taskpawl::model::task::{CallStatus, Task, ToolCall};
-use taskpawl::model::value::{CallId, TaskId, secret_names, used_variables};
+use taskpawl::model::task::Task;
+use taskpawl::model::value::{CallId, TaskId};
 use taskpawl::tools::Vault;
+use taskpawl::{Taskpawl, can_be_shown, is_unfinished, kept_text};
 
 use super::Args;
 use super::wanted::{Starts, place_of_item};
@@ -85,7 +84,7 @@ fn of_task(plans: &Taskpawl, vault: &Vault, task: &Task) -> BTreeMap<Name, Sourc
         };
         for stream in ["stdout", "stderr"] {
             // Inserted first: a file of the same start replaces the shortened text below.
-            if let Some(text) = kept(call, stream) {
+            if let Some(text) = kept_text(call, stream) {
                 parts.insert(name(call.attempts, stream), Source::Result(text));
             }
         }
@@ -140,26 +139,6 @@ pub(super) fn redacted(vault: &Vault, bytes: &[u8]) -> Vec<u8> {
     stream.push(bytes, &mut clean);
     stream.finish(&mut clean);
     clean
-}
-
-/// Returns the stream as stored in the result of the last start.
-fn kept(call: &ToolCall, stream: &str) -> Option<String> {
-    if !matches!(call.status, CallStatus::Succeeded | CallStatus::Failed) {
-        return None;
-    }
-    let text = call.result.as_ref()?.get(stream).and_then(Value::as_str)?;
-    Some(text.to_owned()).filter(|text| !text.is_empty())
-}
-
-/// Returns whether the file of this start still contains secrets. They are removed when the call ends.
-pub(super) fn is_unfinished(call: &ToolCall, start: u32) -> bool {
-    call.status == CallStatus::Running && call.attempts == start
-}
-
-/// Returns whether this process knows every secret of the call, so that it can remove them itself.
-pub(super) fn can_be_shown(call: &ToolCall, vault: &Vault) -> bool {
-    // Which variables of a run are secret is known to the run alone.
-    vault.knows(&secret_names(&call.args)) && used_variables(&call.args).is_empty()
 }
 
 /// Appends the bytes of a part after `offset`, at most 1 MiB at a time.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
@@ -15,9 +15,9 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
+use taskpawl_http::{Answer, body_of, plain};
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, plain};
 use crate::server::invalid_request;
 use crate::server::parse_errors::too_many_objects;
 
@@ -74,12 +74,9 @@ impl<H: Served> Eras<H> {
             };
         }
         let (head, body) = request.into_parts();
-        let body = match Limited::new(body, MAX_REQUEST_BYTES).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => {
-                return plain(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than 8 MiB");
-            }
-            Err(_) => return plain(StatusCode::BAD_REQUEST, "the request broke off"),
+        let body = match body_of(body, MAX_REQUEST_BYTES, "the request is larger than 8 MiB").await {
+            Ok(body) => body,
+            Err(refused) => return refused,
         };
         // Checked before rmcp parses the message, since parsing is what takes the memory.
         match too_many_objects(&body) {

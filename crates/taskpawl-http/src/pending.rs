@@ -9,17 +9,17 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of connections without the token. One more closes the oldest.
-pub(super) const MAX_PENDING: usize = 64;
+pub const MAX_PENDING: usize = 64;
 
 /// Time limit for the first request with the token.
-pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Maximum number of connections with the token. Each takes a descriptor, and a process usually has 1,024.
-pub(super) const MAX_AUTHORIZED: usize = 256;
+pub(crate) const MAX_AUTHORIZED: usize = 256;
 
 /// Counts the connections of a server.
 #[derive(Debug, Default)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     /// Connections without the token, the oldest first.
     pending: Mutex<VecDeque<CancellationToken>>,
     authorized: AtomicUsize,
@@ -31,7 +31,7 @@ impl Connections {
     }
 
     /// Counts a new connection. Closes the oldest one without the token if there are too many.
-    pub(super) fn admit(self: &Arc<Self>) -> Place {
+    pub(crate) fn admit(self: &Arc<Self>) -> Place {
         let closed = CancellationToken::new();
         let mut pending = self.pending();
         pending.push_back(closed.clone());
@@ -45,7 +45,7 @@ impl Connections {
 
     /// Returns the number of connections without the token.
     #[cfg(test)]
-    pub(super) fn count_pending(&self) -> usize {
+    pub(crate) fn count_pending(&self) -> usize {
         self.pending().len()
     }
 }
@@ -59,7 +59,7 @@ enum Standing {
 
 /// The slot of one connection, which is released on drop.
 #[derive(Debug)]
-pub(super) struct Place {
+pub struct Place {
     connections: Arc<Connections>,
     /// Fires when another connection needs the slot.
     closed: CancellationToken,
@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// Marks the connection as authorized. Returns whether it may stay: these connections are limited as well.
-    pub(super) fn authorize(&self) -> bool {
+    pub fn authorize(&self) -> bool {
         let mut standing = self.standing();
         if *standing == Standing::Authorized {
             return true;
@@ -87,7 +87,7 @@ impl Place {
     }
 
     /// Waits until the connection must be closed: its slot is needed, or the token did not arrive in time.
-    pub(super) async fn over(&self) {
+    pub(crate) async fn over(&self) {
         tokio::select! {
             () = self.closed.cancelled() => {}
             () = tokio::time::sleep(HEAD_TIMEOUT) => {}

@@ -1,0 +1,141 @@
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+
+use serde_json::json;
+use taskpawl::Taskpawl;
+use taskpawl::model::advice::CommandLine;
+use taskpawl_http::{ListenError, Listener};
+use taskpawl_web::{Ask, PageOptions, PageServer, Tokens, Words};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::commands::confirm::Terminal;
+use crate::commands::prune::keep_quota;
+use crate::commands::sandbox::SandboxArgs;
+use crate::commands::server_signals::Signals;
+use crate::commands::{history, print, running};
+use crate::error::CliError;
+use crate::text;
+
+/// Show the plan in a browser: see what runs and why the rest does not, read logs, retry, run and stop
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Prints one URL, whose part behind `#` has the token. Browsers never send that part, and a program without the token \
+gets nothing. The token ends with this command.
+The page may do what a program may do at the command line: retry, reopen, skip, cancel, block and unblock tasks, start and \
+stop runs. It approves nothing by itself: it shows a code, and the person at this terminal sees the question and types \
+the code.
+
+Examples:
+  taskpawl serve
+  taskpawl serve --read-only
+  taskpawl serve --addr 127.0.0.1:8080")]
+pub(crate) struct Args {
+    /// Listen on this address of this machine; port 0 is any free port
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = address)]
+    addr: SocketAddr,
+    /// Serve a page that only reads
+    #[arg(long)]
+    read_only: bool,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
+}
+
+/// Parses a port of the loopback interface, or an address with a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok();
+    let address =
+        || text.parse().map_err(|_| "expected an address with a port such as 127.0.0.1:8080".to_owned());
+    port.map_or_else(address, Ok)
+}
+
+/// Serves until a signal arrives.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    // Requests are parsed and handled on different threads: with separate heaps, freed memory would not be reused.
+    taskpawl::tools::share_heap();
+    let plans = if args.read_only { app.onlooker(&args.sandbox)? } else { app.runner(&args.sandbox)? };
+    if !args.read_only {
+        app.check_apart(&args.sandbox)?;
+    }
+    let (sender, asks) = mpsc::channel(1);
+    let terminal = if args.read_only { None } else { Terminal::of(app)? };
+    let options = PageOptions {
+        run: running::configured(app)?,
+        means: running::means(app)?,
+        line: CommandLine { actor: None, ..(*app.out().line).clone() },
+        words: Words {
+            event: history::change,
+            reason: print::reason,
+            time: |at, now| text::time(at, Some(now)),
+        },
+        approvals: terminal.is_some().then_some(sender),
+    };
+    let page = PageServer::new(&plans, options)?;
+    if let Some(terminal) = terminal {
+        start(terminal, asks)?;
+    }
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let ended = runtime.block_on(until_it_ends(app, args, &page));
+    runtime.shutdown_background();
+    finish(app, args, &plans, ended?)
+}
+
+fn finish(app: &App, args: &Args, plans: &Taskpawl, exit: u8) -> Result<ExitCode, CliError> {
+    if !args.read_only {
+        keep_quota(app, plans)?;
+    }
+    Ok(ExitCode::from(exit))
+}
+
+/// Starts the thread that asks at the terminal. It waits for a person, so it is not joined.
+fn start(terminal: Terminal, asks: mpsc::Receiver<Ask>) -> Result<(), CliError> {
+    let thread = std::thread::Builder::new().name("taskpawl-confirm".to_owned());
+    thread.spawn(move || terminal.confirm(asks)).map_err(CliError::Runtime).map(drop)
+}
+
+/// Serves, then waits for the runs of the page to end. The first signal stops starting calls, the second kills them.
+async fn until_it_ends(app: &App, args: &Args, page: &PageServer) -> Result<u8, CliError> {
+    let mut signals = Signals::listen().map_err(CliError::Runtime)?;
+    let listener = Listener::open(args.addr, false).await.map_err(refused)?;
+    let tokens = Tokens::new(args.read_only);
+    announce(app, &listener, &tokens)?;
+    let stop = CancellationToken::new();
+    let mut exit = tokio::select! {
+        () = page.serve(listener, &tokens, stop.clone()) => 0,
+        exit = signals.stop(|| page.stop_runs()) => exit,
+    };
+    stop.cancel();
+    for _ in 0..2 {
+        tokio::select! {
+            () = page.wait_for_runs() => break,
+            signal = signals.stop(|| page.stop_runs()) => exit = signal,
+        }
+    }
+    Ok(exit)
+}
+
+fn announce(app: &App, listener: &Listener, tokens: &Tokens) -> Result<(), CliError> {
+    let url = |token: &str| format!("http://{}/#token={token}", listener.address());
+    let main = tokens.act.as_deref().unwrap_or(&tokens.read);
+    let out = app.out();
+    if out.is_json {
+        let address = listener.address().to_string();
+        out.data(
+            &json!({"url": url(main), "token": main, "readUrl": url(&tokens.read), "address": address}),
+        )?;
+    } else {
+        out.print(format!("{}\n", url(main)))?;
+    }
+    Ok(())
+}
+
+fn refused(error: ListenError) -> CliError {
+    let hint = if matches!(error, ListenError::Open { .. } | ListenError::Every { .. }) {
+        "the page is for this machine alone: use 127.0.0.1, and a tunnel such as `ssh -L` from elsewhere"
+    } else {
+        return CliError::Listen(error);
+    };
+    CliError::usage_with(format!("`--addr`: {error}"), hint)
+}

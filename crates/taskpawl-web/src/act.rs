@@ -1,0 +1,92 @@
+//! The commands that the page may give: those that the terminal allows a program.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use taskpawl::model::value::Selector;
+use taskpawl::{Error, Manager};
+
+use crate::answer::{Problem, Reply};
+
+/// Maximum size of a command, in bytes.
+pub(crate) const MAX_BYTES: usize = 64 << 10;
+
+/// A command on tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Command {
+    command: Verb,
+    ids: Vec<String>,
+    /// The reason of `cancel`, `skip` and `block`, and the text of `note`.
+    #[serde(default)]
+    text: Option<String>,
+    /// For `retry` and `reopen`: also what ran after the tasks.
+    #[serde(default)]
+    cascade: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Verb {
+    Retry,
+    Reopen,
+    Cancel,
+    Skip,
+    Block,
+    Unblock,
+    Note,
+}
+
+/// The tasks of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StartRun {
+    /// Ids, `plan:NAME` or `label:NAME`; empty for all tasks.
+    #[serde(default)]
+    pub(crate) only: Vec<String>,
+}
+
+impl StartRun {
+    pub(crate) fn selectors(&self) -> Vec<Selector> {
+        // Every text is a selector: one without a prefix names a task.
+        self.only.iter().map(|text| text.parse().unwrap_or_else(|error| match error {})).collect()
+    }
+}
+
+/// How a run is stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StopRun {
+    /// Also ends running calls.
+    #[serde(default)]
+    pub(crate) now: bool,
+}
+
+/// Reads the body of a request.
+///
+/// # Errors
+/// The body is no JSON of this form.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    // Duplicate names are refused: two readers of one text must not see two commands.
+    taskpawl_json::read(body).map_err(|error| Problem::invalid(format!("the body is not valid: {error}")))
+}
+
+impl Command {
+    /// Gives the command. `manager` acts as a program.
+    pub(crate) fn give(self, manager: &Manager) -> Result<Reply, Error> {
+        let Self { command, ids, text, cascade } = self;
+        let tasks = match command {
+            Verb::Retry => manager.retry(&ids, cascade)?,
+            Verb::Reopen => manager.reopen(&ids, cascade)?,
+            Verb::Cancel => manager.cancel(&ids, text)?,
+            Verb::Skip => manager.skip(&ids, text)?,
+            Verb::Block => manager.block(&ids, text.unwrap_or_default())?,
+            Verb::Unblock => manager.unblock(&ids)?,
+            Verb::Note => {
+                let text = text.unwrap_or_default();
+                ids.iter().map(|id| manager.note(id, text.clone())).collect::<Result<_, _>>()?
+            }
+        };
+        Ok(Reply::json(&json!({"tasks": tasks})))
+    }
+}

@@ -1,0 +1,190 @@
+//! Approvals of the page: a person types the code that the page shows at the terminal of the server.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hyper::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+use taskpawl::Manager;
+use taskpawl::model::task::ApprovalRequest;
+use tokio::sync::mpsc;
+
+use crate::answer::{Problem, Reply};
+
+/// Lifetime of a code.
+const LIFETIME: Duration = Duration::from_mins(1);
+
+/// Number of codes that are remembered after their end, so that the page can read how they ended.
+const MAX_KEPT: usize = 32;
+
+/// Letters and digits that are told apart at a glance.
+const ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+
+/// Questions that the page wants approved.
+#[derive(Debug)]
+pub struct Ask {
+    /// The questions, exactly as they are approved.
+    pub questions: Vec<ApprovalRequest>,
+    /// The code that the page shows.
+    pub code: String,
+    /// The time until which the code may be typed.
+    pub until: Instant,
+    slot: Slot,
+}
+
+impl Ask {
+    /// Records the end, which the page shows.
+    pub fn decide(self, decision: Decision) {
+        self.slot.set(State::Ended(decision));
+    }
+}
+
+/// The end of an ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The code was typed, and the questions are approved.
+    Approved,
+    /// The code was not typed in time, or three wrong ones were.
+    Expired,
+    /// The questions could not be approved, for example because one has changed; with the reason.
+    Refused(String),
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Open,
+    Ended(Decision),
+}
+
+#[derive(Debug, Clone)]
+struct Slot(Arc<Mutex<State>>);
+
+impl Slot {
+    fn set(&self, state: State) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    fn get(&self) -> State {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The questions that a request names, each with the hash that the page has shown.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    questions: Vec<WantedQuestion>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedQuestion {
+    task: String,
+    hash: String,
+}
+
+/// The asks of the page.
+#[derive(Debug, Default)]
+pub(crate) struct Approvals {
+    /// The asks by id, with the time of their end.
+    asks: Mutex<BTreeMap<String, (Instant, Slot)>>,
+}
+
+impl Approvals {
+    /// Sends questions to the terminal, and returns the code for them.
+    ///
+    /// # Errors
+    /// There is no terminal, another ask is open, or a question is not the one that the page has shown.
+    pub(crate) fn ask(
+        &self,
+        manager: &Manager,
+        terminal: Option<&mpsc::Sender<Ask>>,
+        wanted: &Wanted,
+    ) -> Result<Reply, Problem> {
+        let refused = |text: &str| Problem::new(StatusCode::CONFLICT, text);
+        let terminal = terminal.ok_or_else(|| {
+            refused(
+                "approvals need a person at the terminal where `taskpawl serve` runs: use `taskpawl approve`",
+            )
+        })?;
+        let questions = questions(manager, wanted)?;
+        let (id, code) = (uuid::Uuid::new_v4().simple().to_string(), new_code());
+        let slot = Slot(Arc::new(Mutex::new(State::Open)));
+        let until = Instant::now() + LIFETIME;
+        let ask = Ask { questions, code: code.clone(), until, slot: slot.clone() };
+        // One ask at a time: a person at the terminal answers the one that they see.
+        terminal.try_send(ask).map_err(|_| refused("another approval waits for its code"))?;
+        let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+        if asks.len() >= MAX_KEPT {
+            asks.retain(|_, (until, _)| *until > Instant::now());
+        }
+        asks.insert(id.clone(), (until, slot));
+        Ok(Reply::json(&json!({"id": id, "code": code, "seconds": LIFETIME.as_secs()})))
+    }
+
+    /// Returns the state of an ask.
+    ///
+    /// # Errors
+    /// There is none with this id.
+    pub(crate) fn state(&self, id: &str) -> Result<Reply, Problem> {
+        let asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (until, slot) = asks.get(id).ok_or_else(|| Problem::missing("there is no such approval"))?;
+        let (state, reason) = match slot.get() {
+            State::Open if *until < Instant::now() => ("expired", None),
+            State::Open => ("open", None),
+            State::Ended(Decision::Approved) => ("approved", None),
+            State::Ended(Decision::Expired) => ("expired", None),
+            State::Ended(Decision::Refused(reason)) => ("refused", Some(reason)),
+        };
+        Ok(Reply::json(&json!({"state": state, "reason": reason})))
+    }
+}
+
+/// Reads the wanted questions as they are now. Each must still be the one that the page has shown.
+fn questions(manager: &Manager, wanted: &Wanted) -> Result<Vec<ApprovalRequest>, Problem> {
+    if wanted.questions.is_empty() {
+        return Err(Problem::invalid("no question is named"));
+    }
+    let changed = |task: &str| {
+        Problem::new(
+            StatusCode::CONFLICT,
+            format!("the question of `{task}` has changed or is answered: read it again"),
+        )
+    };
+    let mut found = Vec::new();
+    for WantedQuestion { task, hash } in &wanted.questions {
+        let request =
+            manager.approval_request(task).map_err(|error| Problem::of(&error, &Default::default()))?;
+        let request = request.filter(|request| request.hash == *hash).ok_or_else(|| changed(task))?;
+        if !request.options.is_empty() {
+            return Err(Problem::invalid(format!(
+                "`{task}` has options: answer it with `taskpawl approve --answer`"
+            )));
+        }
+        found.push(request);
+    }
+    Ok(found)
+}
+
+/// Returns six random characters.
+fn new_code() -> String {
+    let bytes = uuid::Uuid::new_v4().into_bytes();
+    // The first six bytes of a random id are random as a whole; 32 characters divide 256 evenly.
+    bytes[..6].iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_six_characters_that_differ() {
+        let codes: std::collections::BTreeSet<String> = (0..100).map(|_| new_code()).collect();
+        assert_eq!(codes.len(), 100);
+        assert!(
+            codes.iter().all(|code| code.len() == 6 && code.bytes().all(|byte| ALPHABET.contains(&byte)))
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! The routes: which path is for which holder of a token.
+
+use hyper::Method;
+
+use crate::options::Scope;
+use crate::request::decoded;
+
+/// The right that a route needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// No token: the answer has no data.
+    Open,
+    /// A token with at least this scope.
+    Token(Scope),
+}
+
+/// The part of the server that answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Shell,
+    Asset,
+    Events,
+    // Fragments of HTML.
+    Overview,
+    List,
+    Task,
+    Log,
+    Lines,
+    Questions,
+    Runs,
+    Run,
+    Graph,
+    History,
+    Plans,
+    // The JSON API.
+    ApiDescription,
+    ApiState,
+    ApiOverview,
+    ApiTasks,
+    ApiTask,
+    ApiGraph,
+    ApiTimeline,
+    ApiRuns,
+    ApiRun,
+    ApiHistory,
+    ApiOutput,
+    ApiFind,
+    ApiQuestions,
+    Command,
+    StartRun,
+    StopRun,
+    Approve,
+    ApprovalState,
+}
+
+/// A route. In its path `{}` stands for one segment.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(crate) access: Access,
+    pub(crate) target: Target,
+}
+
+const fn open(path: &'static str, target: Target) -> Route {
+    Route { method: Method::GET, path, access: Access::Open, target }
+}
+
+const fn read(path: &'static str, target: Target) -> Route {
+    Route { method: Method::GET, path, access: Access::Token(Scope::Read), target }
+}
+
+const fn act(path: &'static str, target: Target) -> Route {
+    Route { method: Method::POST, path, access: Access::Token(Scope::Act), target }
+}
+
+/// All routes. The matrix test asks each of them with each token.
+pub(crate) const ROUTES: &[Route] = &[
+    open("/", Target::Shell),
+    open("/tasks", Target::Shell),
+    open("/task/{}", Target::Shell),
+    open("/log/{}", Target::Shell),
+    open("/graph/{}", Target::Shell),
+    open("/questions", Target::Shell),
+    open("/runs", Target::Shell),
+    open("/run/{}", Target::Shell),
+    open("/history", Target::Shell),
+    open("/plans", Target::Shell),
+    open("/assets/{}", Target::Asset),
+    read("/events", Target::Events),
+    read("/fragment/", Target::Overview),
+    read("/fragment/tasks", Target::List),
+    read("/fragment/task/{}", Target::Task),
+    read("/fragment/log/{}", Target::Log),
+    read("/fragment/lines/{}", Target::Lines),
+    read("/fragment/graph/{}", Target::Graph),
+    read("/fragment/questions", Target::Questions),
+    read("/fragment/runs", Target::Runs),
+    read("/fragment/run/{}", Target::Run),
+    read("/fragment/history", Target::History),
+    read("/fragment/plans", Target::Plans),
+    read("/api/v1", Target::ApiDescription),
+    read("/api/v1/state", Target::ApiState),
+    read("/api/v1/overview", Target::ApiOverview),
+    read("/api/v1/tasks", Target::ApiTasks),
+    read("/api/v1/tasks/{}", Target::ApiTask),
+    read("/api/v1/tasks/{}/graph", Target::ApiGraph),
+    read("/api/v1/tasks/{}/output", Target::ApiOutput),
+    read("/api/v1/tasks/{}/output/find", Target::ApiFind),
+    read("/api/v1/runs", Target::ApiRuns),
+    read("/api/v1/runs/{}", Target::ApiRun),
+    read("/api/v1/runs/{}/timeline", Target::ApiTimeline),
+    read("/api/v1/history", Target::ApiHistory),
+    read("/api/v1/questions", Target::ApiQuestions),
+    act("/api/v1/commands", Target::Command),
+    act("/api/v1/runs", Target::StartRun),
+    act("/api/v1/runs/{}/stop", Target::StopRun),
+    act("/api/v1/approvals", Target::Approve),
+    read("/api/v1/approvals/{}", Target::ApprovalState),
+];
+
+/// Finds the route of a request, with the decoded value of its `{}`.
+pub(crate) fn find(method: &Method, path: &str) -> Option<(&'static Route, String)> {
+    ROUTES
+        .iter()
+        .filter(|route| route.method == method)
+        .find_map(|route| Some((route, value_in(route.path, path)?)))
+}
+
+/// Returns whether a path has a route for another method.
+pub(crate) fn is_known(path: &str) -> bool {
+    ROUTES.iter().any(|route| value_in(route.path, path).is_some())
+}
+
+fn value_in(pattern: &str, path: &str) -> Option<String> {
+    let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
+    let mut value = String::new();
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return Some(value),
+            (Some("{}"), Some(segment)) if !segment.is_empty() => value = decoded(segment)?,
+            (Some(word), Some(segment)) if word == segment => {}
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_matched_whole() {
+        let of = |method: &Method, path: &str| find(method, path).map(|(route, value)| (route.target, value));
+        assert_eq!(of(&Method::GET, "/task/a%2Fb"), Some((Target::Shell, "a/b".to_owned())));
+        assert_eq!(of(&Method::GET, "/api/v1/tasks/x/output/find"), Some((Target::ApiFind, "x".to_owned())));
+        assert_eq!(of(&Method::POST, "/api/v1/runs"), Some((Target::StartRun, String::new())));
+        for path in ["/task/", "/task/a/b", "/assets/../Cargo.toml", "/api/v1/", "//"] {
+            assert_eq!(of(&Method::GET, path), None, "{path}");
+        }
+        assert!(is_known("/api/v1/commands") && !is_known("/x"));
+    }
+}

@@ -1,0 +1,308 @@
+use std::fmt;
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::IF_NONE_MATCH;
+use hyper::{Request, StatusCode};
+use serde_json::json;
+use taskpawl::model::task::ActorKind;
+use taskpawl::model::value::RunId;
+use taskpawl::{Error, HistoryFilter, Manager, RunFilter, Taskpawl, digest::RunNow};
+use taskpawl_http::{Answer, Guard, Listener, Place, Service, body_of};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::act::{self, Command};
+use crate::answer::{Problem, Reply, secure};
+use crate::approvals::Approvals;
+use crate::assets;
+use crate::board::Cell;
+use crate::live::Hub;
+use crate::options::{PageOptions, Scope, Tokens};
+use crate::output;
+use crate::request::Query;
+use crate::routes::{self, Access, Target};
+use crate::runs::Runs;
+use crate::timeline::Timeline;
+use crate::view;
+
+/// Serves the page of a plan.
+///
+/// Cheap to clone. Commands are given as the program `page`, under the rules for programs.
+#[derive(Clone)]
+pub struct PageServer(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) plans: Taskpawl,
+    /// Reads for the person at the browser, so that advice is what a person may do. Nothing is written through it.
+    pub(crate) reader: Manager,
+    pub(crate) options: PageOptions,
+    pub(crate) hub: Hub,
+    runs: Runs,
+    approvals: Approvals,
+    stop: CancellationToken,
+    streams: TaskTracker,
+}
+
+impl fmt::Debug for PageServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageServer").field("options", &self.0.options).finish_non_exhaustive()
+    }
+}
+
+impl PageServer {
+    /// Reads the plan. Blocks the thread.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn new(plans: &Taskpawl, options: PageOptions) -> Result<Self, Error> {
+        let plans = plans.acting_as("page").acting_as_kind(ActorKind::Program);
+        let reader = plans.manager().clone().with_kind(ActorKind::Person);
+        let stop = CancellationToken::new();
+        let hub = Hub::start(reader.clone(), stop.clone())?;
+        let (runs, approvals, streams) = (Runs::default(), Approvals::default(), TaskTracker::new());
+        Ok(Self(Arc::new(Inner { plans, reader, options, hub, runs, approvals, stop, streams })))
+    }
+
+    /// Serves holders of the tokens until `stop` fires.
+    pub async fn serve(&self, listener: Listener, tokens: &Tokens, stop: CancellationToken) {
+        let guard = Arc::new(Guard::new(listener.address(), tokens.scopes()));
+        let endpoint = Endpoint { page: self.clone(), guard };
+        // Streams end first: a connection with an open stream would never finish.
+        let ended = self.0.stop.clone();
+        tokio::select! {
+            () = listener.serve(endpoint, stop.clone()) => {}
+            () = async { stop.cancelled().await; ended.cancel(); std::future::pending::<()>().await } => {}
+        }
+        self.0.stop.cancel();
+    }
+
+    /// Asks the runs that the page has started to stop. The second request ends their calls.
+    pub fn stop_runs(&self) {
+        self.0.runs.stop_all();
+    }
+
+    /// Waits until these runs have ended.
+    pub async fn wait_for_runs(&self) {
+        self.0.runs.wait().await;
+    }
+}
+
+#[derive(Clone)]
+struct Endpoint {
+    page: PageServer,
+    guard: Arc<Guard<Scope>>,
+}
+
+impl Service for Endpoint {
+    async fn answer(&self, request: Request<Incoming>, place: &Place) -> Answer {
+        let answer = self.routed(request, place).await;
+        let mut answer = answer.unwrap_or_else(|refused| refused);
+        secure(answer.headers_mut());
+        answer
+    }
+}
+
+impl Endpoint {
+    async fn routed(&self, request: Request<Incoming>, place: &Place) -> Result<Answer, Answer> {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        let found = routes::find(method, uri.path());
+        if let Some((route, value)) = &found
+            && route.access == Access::Open
+        {
+            let refused = |why| Problem::new(StatusCode::FORBIDDEN, why).into_answer();
+            self.guard.check_site(uri, headers).map_err(refused)?;
+            let reply = if route.target == Target::Asset { assets::find(value) } else { Ok(view::shell()) };
+            return Ok(reply.map_or_else(Problem::into_answer, |reply| reply.into_answer(None)));
+        }
+        // Without a token nobody learns which paths there are.
+        let scope = self.guard.look(method, uri, headers).admit(place)?;
+        let Some((route, value)) = found else { return Err(unknown(uri.path())) };
+        if let Access::Token(needed) = route.access
+            && scope < needed
+        {
+            return Err(Problem::new(StatusCode::FORBIDDEN, "this token may only read").into_answer());
+        }
+        let known = headers.get(IF_NONE_MATCH).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+        let asked = Asked { target: route.target, value, query: Query::of(uri.query()), scope };
+        if asked.target == Target::Events {
+            let inner = &self.page.0;
+            let events = inner.hub.events(&asked.query, &inner.streams, inner.stop.clone());
+            return events.map_err(Problem::into_answer);
+        }
+        let body = if *method == hyper::Method::POST {
+            body_of(request.into_body(), act::MAX_BYTES, "the request is larger than 64 KiB").await?.to_vec()
+        } else {
+            Vec::new()
+        };
+        let reply = self.page.reply(asked, body).await;
+        Ok(reply.map_or_else(Problem::into_answer, |reply| reply.into_answer(known.as_deref())))
+    }
+}
+
+fn unknown(path: &str) -> Answer {
+    let problem = if routes::is_known(path) {
+        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path has another method")
+    } else {
+        Problem::missing("there is nothing here")
+    };
+    problem.into_answer()
+}
+
+/// A request whose token was accepted.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) target: Target,
+    /// The value of `{}` in the path.
+    pub(crate) value: String,
+    pub(crate) query: Query,
+    pub(crate) scope: Scope,
+}
+
+impl PageServer {
+    async fn reply(&self, asked: Asked, body: Vec<u8>) -> Result<Reply, Problem> {
+        if asked.target == Target::StartRun {
+            return self.start_run(&body).await;
+        }
+        let page = self.clone();
+        // Reads of the store block.
+        let reply = tokio::task::spawn_blocking(move || page.0.reply(&asked, &body)).await;
+        reply.unwrap_or_else(|_| Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request failed")))
+    }
+
+    async fn start_run(&self, body: &[u8]) -> Result<Reply, Problem> {
+        let wanted: act::StartRun = act::read(body)?;
+        let id = RunId::from(uuid::Uuid::new_v4().to_string());
+        let options = taskpawl::RunOptions { only: wanted.selectors(), ..self.0.options.run.clone() };
+        self.0.runs.start(self.0.plans.clone(), id.clone(), options).await?;
+        Ok(Reply::json(&json!({"run": id})))
+    }
+}
+
+impl Inner {
+    fn reply(&self, asked: &Asked, body: &[u8]) -> Result<Reply, Problem> {
+        match asked.target {
+            Target::Overview
+            | Target::List
+            | Target::Task
+            | Target::Log
+            | Target::Lines
+            | Target::Questions
+            | Target::Runs
+            | Target::Run
+            | Target::Graph
+            | Target::History
+            | Target::Plans => view::fragment(self, asked).map(Reply::Html),
+            Target::Command => self.known(act::read::<Command>(body)?.give(self.plans.manager())),
+            Target::StopRun => self.stop_run(&asked.value, act::read(body)?),
+            Target::Approve => {
+                self.approvals.ask(&self.reader, self.options.approvals.as_ref(), &act::read(body)?)
+            }
+            Target::ApprovalState => self.approvals.state(&asked.value),
+            Target::ApiOutput | Target::ApiFind => self.output(asked),
+            Target::Shell | Target::Asset | Target::Events | Target::StartRun => {
+                Err(Problem::missing("there is nothing here"))
+            }
+            Target::ApiDescription
+            | Target::ApiState
+            | Target::ApiOverview
+            | Target::ApiTasks
+            | Target::ApiTask
+            | Target::ApiGraph
+            | Target::ApiTimeline
+            | Target::ApiRuns
+            | Target::ApiRun
+            | Target::ApiHistory
+            | Target::ApiQuestions => self.data(asked),
+        }
+    }
+
+    /// Converts an error of the plan.
+    pub(crate) fn known<T>(&self, result: Result<T, Error>) -> Result<T, Problem> {
+        result.map_err(|error| Problem::of(&error, &self.options.line))
+    }
+
+    fn stop_run(&self, id: &str, how: act::StopRun) -> Result<Reply, Problem> {
+        let manager = self.plans.manager();
+        let run = self.known(manager.find_run(id))?;
+        self.known(manager.stop_run(&run, how.now))?;
+        Ok(Reply::json(&json!({"run": run})))
+    }
+
+    fn data(&self, asked: &Asked) -> Result<Reply, Problem> {
+        let (reader, value) = (&self.reader, asked.value.as_str());
+        Ok(match asked.target {
+            Target::ApiDescription => Reply::json(&describe()),
+            Target::ApiOverview => Reply::json(&self.hub.board().columns()),
+            Target::ApiTask => Reply::json(&self.known(reader.get(value))?),
+            Target::ApiTasks => {
+                let (tasks, total) = view::list::matching(self, &asked.query)?;
+                Reply::json(&json!({"tasks": tasks, "total": total}))
+            }
+            Target::ApiGraph => Reply::json(&view::graph::cone(self, value)?),
+            Target::ApiTimeline => {
+                let run = self.known(reader.find_run(value))?;
+                Reply::json(&self.known(Timeline::read(reader, &run))?)
+            }
+            Target::ApiRuns => {
+                let runs = self.known(reader.runs(&RunFilter { limit: 100 }))?;
+                let runs: Vec<RunNow> = runs.into_iter().map(|run| RunNow::new(reader, run)).collect();
+                Reply::json(&json!({"runs": runs}))
+            }
+            Target::ApiRun => {
+                let run = self.known(reader.find_run(value).and_then(|id| reader.run(&id)))?;
+                Reply::json(&RunNow::new(reader, run))
+            }
+            Target::ApiHistory => {
+                let filter = HistoryFilter {
+                    after: asked.query.number("after")?.unwrap_or_default(),
+                    limit: asked.query.number("limit")?.unwrap_or(100).clamp(1, 1_000),
+                    task: asked.query.text("task").map(str::to_owned),
+                    ..HistoryFilter::default()
+                };
+                Reply::json(&json!({"events": self.known(reader.find_history(&filter))?}))
+            }
+            Target::ApiQuestions => {
+                Reply::json(&json!({"questions": self.known(reader.approval_requests(&[]))?}))
+            }
+            _ => Reply::json(&self.state()?),
+        })
+    }
+
+    fn state(&self) -> Result<serde_json::Value, Problem> {
+        let runs = self.known(self.reader.read(|view| Ok(view.open_runs()?)))?;
+        let runs: Vec<RunNow> = runs.into_iter().map(|run| RunNow::new(&self.reader, run)).collect();
+        let questions = self.known(self.reader.approval_requests(&[]))?.len();
+        let board = self.hub.board();
+        Ok(json!({
+            "revision": board.revision(), "counts": board.counts(), "states": board.count_cells(),
+            "runs": runs, "questions": questions,
+        }))
+    }
+
+    fn output(&self, asked: &Asked) -> Result<Reply, Problem> {
+        let task = self.known(self.reader.get(&asked.value))?;
+        let parts = output::parts(&self.plans, &task);
+        let chosen = output::chosen(&parts, &task, &asked.query)?;
+        let Some(part) = chosen else { return Err(Problem::missing("nothing was printed")) };
+        if asked.target == Target::ApiFind {
+            return Ok(Reply::json(&output::find(part, asked.query.text("q"))?));
+        }
+        let window = output::window(&self.plans, part, &asked.query)?;
+        Ok(Reply::json(&json!({"part": part, "window": window, "parts": parts})))
+    }
+}
+
+/// Describes the routes of the API: method, path and scope of each.
+fn describe() -> serde_json::Value {
+    let api = routes::ROUTES.iter().filter(|route| route.path.starts_with("/api/"));
+    let routes: Vec<_> = api
+        .map(|route| {
+            let scope = if route.access == Access::Token(Scope::Act) { "act" } else { "read" };
+            json!({"method": route.method.as_str(), "path": route.path, "scope": scope})
+        })
+        .collect();
+    let states: Vec<_> =
+        Cell::ALL.iter().map(|(_, letter, name)| json!({"letter": letter, "name": name})).collect();
+    json!({"version": 1, "routes": routes, "states": states})
+}

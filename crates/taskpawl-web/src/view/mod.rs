@@ -1,0 +1,75 @@
+//! Fragments of the page. maud escapes every value; nothing here writes HTML as text.
+
+mod call;
+pub(crate) mod graph;
+mod history;
+pub(crate) mod list;
+mod log;
+mod overview;
+mod part;
+mod questions;
+mod runs;
+mod task;
+
+use maud::{DOCTYPE, Markup, html};
+
+use crate::answer::{Problem, Reply};
+use crate::routes::Target;
+use crate::server::{Asked, Inner};
+
+/// Returns the page without data. Its scripts fetch the rest with the token.
+pub(crate) fn shell() -> Reply {
+    Reply::Html(html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "taskpawl" }
+                link rel="icon" href="/assets/icon.svg";
+                link rel="stylesheet" href="/assets/page.css";
+                script type="module" src="/assets/app.js" {}
+            }
+            body {
+                a.skip href="#main" { "Skip to content" }
+                header.bar {
+                    a.brand href="/" { "taskpawl" }
+                    nav aria-label="Screens" {
+                        @for (path, name) in SCREENS { a href=(path) { (name) } }
+                    }
+                    span #live.live role="status" { "connecting" }
+                }
+                main #main tabindex="-1" { p.quiet { "Loading" } }
+                div #notice.notice role="alert" hidden {}
+                dialog #dialog aria-labelledby="dialog-title" {}
+            }
+        }
+    })
+}
+
+const SCREENS: [(&str, &str); 6] = [
+    ("/", "Overview"),
+    ("/tasks", "Tasks"),
+    ("/questions", "Questions"),
+    ("/runs", "Runs"),
+    ("/history", "History"),
+    ("/plans", "Plans"),
+];
+
+/// Returns the fragment that a request asks for.
+pub(crate) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+    match asked.target {
+        Target::List => list::fragment(page, asked),
+        Target::Task => task::fragment(page, asked),
+        Target::Log => log::fragment(page, asked),
+        Target::Lines => log::lines(page, asked),
+        Target::Questions => questions::fragment(page, asked),
+        Target::Runs => runs::fragment(page, asked),
+        Target::Run => runs::one(page, asked),
+        Target::Graph => graph::fragment(page, asked),
+        Target::History => history::fragment(page, asked),
+        Target::Plans => overview::plans(page, asked),
+        _ => overview::fragment(page, asked),
+    }
+}
