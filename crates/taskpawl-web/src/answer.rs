@@ -114,10 +114,10 @@ impl Problem {
 
     /// Describes a refusal of the rules, or an error of the store.
     pub(crate) fn of(error: &Error, line: &CommandLine) -> Self {
-        let status = match error {
-            Error::Refused(refusal) if is_unknown(refusal) => StatusCode::NOT_FOUND,
-            Error::Refused(_) => StatusCode::CONFLICT,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        let status = if let Error::Refused(refusal) = error {
+            if is_unknown(refusal) { StatusCode::NOT_FOUND } else { StatusCode::CONFLICT }
+        } else {
+            StatusCode::INTERNAL_SERVER_ERROR
         };
         let hint = error.hint().map(|hint| hint.format_with(line)).filter(|hint| !hint.is_empty());
         Self { status, message: error_chain(error), hint }

@@ -8,6 +8,7 @@ use hyper::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
 use taskpawl::Manager;
+use taskpawl::model::advice::CommandLine;
 use taskpawl::model::task::ApprovalRequest;
 use tokio::sync::mpsc;
 
@@ -156,7 +157,7 @@ fn questions(manager: &Manager, wanted: &Wanted) -> Result<Vec<ApprovalRequest>,
     let mut found = Vec::new();
     for WantedQuestion { task, hash } in &wanted.questions {
         let request =
-            manager.approval_request(task).map_err(|error| Problem::of(&error, &Default::default()))?;
+            manager.approval_request(task).map_err(|error| Problem::of(&error, &CommandLine::default()))?;
         let request = request.filter(|request| request.hash == *hash).ok_or_else(|| changed(task))?;
         if !request.options.is_empty() {
             return Err(Problem::invalid(format!(

@@ -70,9 +70,8 @@ fn columns(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
 /// Sorts the nodes of a column by the middle of their neighbours, which lets few edges cross.
 fn order(nodes: &mut [usize], edges: &[(usize, usize)], rows: &[usize], forward: bool) {
     let middle = |node: usize| {
-        let neighbours = edges.iter().filter_map(|(from, to)| match forward {
-            true => (*to == node).then_some(rows[*from]),
-            false => (*from == node).then_some(rows[*to]),
+        let neighbours = edges.iter().filter_map(|(from, to)| {
+            if forward { (*to == node).then_some(rows[*from]) } else { (*from == node).then_some(rows[*to]) }
         });
         let (sum, count) = neighbours.fold((0, 0), |(sum, count), row| (sum + row, count + 1));
         // In thousandths, so that equal columns stay stable without floats.

@@ -20,7 +20,20 @@ pub(crate) enum Target {
     Shell,
     Asset,
     Events,
-    // Fragments of HTML.
+    /// A fragment of HTML.
+    Fragment(Screen),
+    /// A part of the JSON API that only reads.
+    Data(Data),
+    Command,
+    StartRun,
+    StopRun,
+    Approve,
+    ApprovalState,
+}
+
+/// A screen, or a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Screen {
     Overview,
     List,
     Task,
@@ -32,25 +45,24 @@ pub(crate) enum Target {
     Graph,
     History,
     Plans,
-    // The JSON API.
-    ApiDescription,
-    ApiState,
-    ApiOverview,
-    ApiTasks,
-    ApiTask,
-    ApiGraph,
-    ApiTimeline,
-    ApiRuns,
-    ApiRun,
-    ApiHistory,
-    ApiOutput,
-    ApiFind,
-    ApiQuestions,
-    Command,
-    StartRun,
-    StopRun,
-    Approve,
-    ApprovalState,
+}
+
+/// Data of the JSON API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Data {
+    Description,
+    State,
+    Overview,
+    Tasks,
+    Task,
+    Graph,
+    Timeline,
+    Runs,
+    Run,
+    History,
+    Output,
+    Find,
+    Questions,
 }
 
 /// A route. In its path `{}` stands for one segment.
@@ -88,30 +100,30 @@ pub(crate) const ROUTES: &[Route] = &[
     open("/plans", Target::Shell),
     open("/assets/{}", Target::Asset),
     read("/events", Target::Events),
-    read("/fragment/", Target::Overview),
-    read("/fragment/tasks", Target::List),
-    read("/fragment/task/{}", Target::Task),
-    read("/fragment/log/{}", Target::Log),
-    read("/fragment/lines/{}", Target::Lines),
-    read("/fragment/graph/{}", Target::Graph),
-    read("/fragment/questions", Target::Questions),
-    read("/fragment/runs", Target::Runs),
-    read("/fragment/run/{}", Target::Run),
-    read("/fragment/history", Target::History),
-    read("/fragment/plans", Target::Plans),
-    read("/api/v1", Target::ApiDescription),
-    read("/api/v1/state", Target::ApiState),
-    read("/api/v1/overview", Target::ApiOverview),
-    read("/api/v1/tasks", Target::ApiTasks),
-    read("/api/v1/tasks/{}", Target::ApiTask),
-    read("/api/v1/tasks/{}/graph", Target::ApiGraph),
-    read("/api/v1/tasks/{}/output", Target::ApiOutput),
-    read("/api/v1/tasks/{}/output/find", Target::ApiFind),
-    read("/api/v1/runs", Target::ApiRuns),
-    read("/api/v1/runs/{}", Target::ApiRun),
-    read("/api/v1/runs/{}/timeline", Target::ApiTimeline),
-    read("/api/v1/history", Target::ApiHistory),
-    read("/api/v1/questions", Target::ApiQuestions),
+    read("/fragment/", Target::Fragment(Screen::Overview)),
+    read("/fragment/tasks", Target::Fragment(Screen::List)),
+    read("/fragment/task/{}", Target::Fragment(Screen::Task)),
+    read("/fragment/log/{}", Target::Fragment(Screen::Log)),
+    read("/fragment/lines/{}", Target::Fragment(Screen::Lines)),
+    read("/fragment/graph/{}", Target::Fragment(Screen::Graph)),
+    read("/fragment/questions", Target::Fragment(Screen::Questions)),
+    read("/fragment/runs", Target::Fragment(Screen::Runs)),
+    read("/fragment/run/{}", Target::Fragment(Screen::Run)),
+    read("/fragment/history", Target::Fragment(Screen::History)),
+    read("/fragment/plans", Target::Fragment(Screen::Plans)),
+    read("/api/v1", Target::Data(Data::Description)),
+    read("/api/v1/state", Target::Data(Data::State)),
+    read("/api/v1/overview", Target::Data(Data::Overview)),
+    read("/api/v1/tasks", Target::Data(Data::Tasks)),
+    read("/api/v1/tasks/{}", Target::Data(Data::Task)),
+    read("/api/v1/tasks/{}/graph", Target::Data(Data::Graph)),
+    read("/api/v1/tasks/{}/output", Target::Data(Data::Output)),
+    read("/api/v1/tasks/{}/output/find", Target::Data(Data::Find)),
+    read("/api/v1/runs", Target::Data(Data::Runs)),
+    read("/api/v1/runs/{}", Target::Data(Data::Run)),
+    read("/api/v1/runs/{}/timeline", Target::Data(Data::Timeline)),
+    read("/api/v1/history", Target::Data(Data::History)),
+    read("/api/v1/questions", Target::Data(Data::Questions)),
     act("/api/v1/commands", Target::Command),
     act("/api/v1/runs", Target::StartRun),
     act("/api/v1/runs/{}/stop", Target::StopRun),
@@ -153,7 +165,10 @@ mod tests {
     fn a_path_is_matched_whole() {
         let of = |method: &Method, path: &str| find(method, path).map(|(route, value)| (route.target, value));
         assert_eq!(of(&Method::GET, "/task/a%2Fb"), Some((Target::Shell, "a/b".to_owned())));
-        assert_eq!(of(&Method::GET, "/api/v1/tasks/x/output/find"), Some((Target::ApiFind, "x".to_owned())));
+        assert_eq!(
+            of(&Method::GET, "/api/v1/tasks/x/output/find"),
+            Some((Target::Data(Data::Find), "x".to_owned()))
+        );
         assert_eq!(of(&Method::POST, "/api/v1/runs"), Some((Target::StartRun, String::new())));
         for path in ["/task/", "/task/a/b", "/assets/../Cargo.toml", "/api/v1/", "//"] {
             assert_eq!(of(&Method::GET, path), None, "{path}");

@@ -21,7 +21,7 @@ use crate::live::Hub;
 use crate::options::{PageOptions, Scope, Tokens};
 use crate::output;
 use crate::request::Query;
-use crate::routes::{self, Access, Target};
+use crate::routes::{self, Access, Data, Target};
 use crate::runs::Runs;
 use crate::timeline::Timeline;
 use crate::view;
@@ -182,38 +182,17 @@ impl PageServer {
 impl Inner {
     fn reply(&self, asked: &Asked, body: &[u8]) -> Result<Reply, Problem> {
         match asked.target {
-            Target::Overview
-            | Target::List
-            | Target::Task
-            | Target::Log
-            | Target::Lines
-            | Target::Questions
-            | Target::Runs
-            | Target::Run
-            | Target::Graph
-            | Target::History
-            | Target::Plans => view::fragment(self, asked).map(Reply::Html),
+            Target::Fragment(screen) => view::fragment(self, screen, asked).map(Reply::Html),
+            Target::Data(data) => self.data(data, asked),
             Target::Command => self.known(act::read::<Command>(body)?.give(self.plans.manager())),
             Target::StopRun => self.stop_run(&asked.value, act::read(body)?),
             Target::Approve => {
                 self.approvals.ask(&self.reader, self.options.approvals.as_ref(), &act::read(body)?)
             }
             Target::ApprovalState => self.approvals.state(&asked.value),
-            Target::ApiOutput | Target::ApiFind => self.output(asked),
             Target::Shell | Target::Asset | Target::Events | Target::StartRun => {
                 Err(Problem::missing("there is nothing here"))
             }
-            Target::ApiDescription
-            | Target::ApiState
-            | Target::ApiOverview
-            | Target::ApiTasks
-            | Target::ApiTask
-            | Target::ApiGraph
-            | Target::ApiTimeline
-            | Target::ApiRuns
-            | Target::ApiRun
-            | Target::ApiHistory
-            | Target::ApiQuestions => self.data(asked),
         }
     }
 
@@ -229,31 +208,31 @@ impl Inner {
         Ok(Reply::json(&json!({"run": run})))
     }
 
-    fn data(&self, asked: &Asked) -> Result<Reply, Problem> {
+    fn data(&self, data: Data, asked: &Asked) -> Result<Reply, Problem> {
         let (reader, value) = (&self.reader, asked.value.as_str());
-        Ok(match asked.target {
-            Target::ApiDescription => Reply::json(&describe()),
-            Target::ApiOverview => Reply::json(&self.hub.board().columns()),
-            Target::ApiTask => Reply::json(&self.known(reader.get(value))?),
-            Target::ApiTasks => {
+        Ok(match data {
+            Data::Description => Reply::json(&describe()),
+            Data::Overview => Reply::json(&self.hub.board().columns()),
+            Data::Task => Reply::json(&self.known(reader.get(value))?),
+            Data::Tasks => {
                 let (tasks, total) = view::list::matching(self, &asked.query)?;
                 Reply::json(&json!({"tasks": tasks, "total": total}))
             }
-            Target::ApiGraph => Reply::json(&view::graph::cone(self, value)?),
-            Target::ApiTimeline => {
+            Data::Graph => Reply::json(&view::graph::cone(self, value)?),
+            Data::Timeline => {
                 let run = self.known(reader.find_run(value))?;
                 Reply::json(&self.known(Timeline::read(reader, &run))?)
             }
-            Target::ApiRuns => {
+            Data::Runs => {
                 let runs = self.known(reader.runs(&RunFilter { limit: 100 }))?;
                 let runs: Vec<RunNow> = runs.into_iter().map(|run| RunNow::new(reader, run)).collect();
                 Reply::json(&json!({"runs": runs}))
             }
-            Target::ApiRun => {
+            Data::Run => {
                 let run = self.known(reader.find_run(value).and_then(|id| reader.run(&id)))?;
                 Reply::json(&RunNow::new(reader, run))
             }
-            Target::ApiHistory => {
+            Data::History => {
                 let filter = HistoryFilter {
                     after: asked.query.number("after")?.unwrap_or_default(),
                     limit: asked.query.number("limit")?.unwrap_or(100).clamp(1, 1_000),
@@ -262,10 +241,9 @@ impl Inner {
                 };
                 Reply::json(&json!({"events": self.known(reader.find_history(&filter))?}))
             }
-            Target::ApiQuestions => {
-                Reply::json(&json!({"questions": self.known(reader.approval_requests(&[]))?}))
-            }
-            _ => Reply::json(&self.state()?),
+            Data::Questions => Reply::json(&json!({"questions": self.known(reader.approval_requests(&[]))?})),
+            Data::Output | Data::Find => self.output(data, asked)?,
+            Data::State => Reply::json(&self.state()?),
         })
     }
 
@@ -280,12 +258,12 @@ impl Inner {
         }))
     }
 
-    fn output(&self, asked: &Asked) -> Result<Reply, Problem> {
+    fn output(&self, data: Data, asked: &Asked) -> Result<Reply, Problem> {
         let task = self.known(self.reader.get(&asked.value))?;
         let parts = output::parts(&self.plans, &task);
         let chosen = output::chosen(&parts, &task, &asked.query)?;
         let Some(part) = chosen else { return Err(Problem::missing("nothing was printed")) };
-        if asked.target == Target::ApiFind {
+        if data == Data::Find {
             return Ok(Reply::json(&output::find(part, asked.query.text("q"))?));
         }
         let window = output::window(&self.plans, part, &asked.query)?;

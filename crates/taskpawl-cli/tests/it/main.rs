@@ -39,6 +39,7 @@ mod reports;
 mod running;
 mod sandbox;
 mod secrets;
+mod serve;
 mod sessions;
 mod signals;
 mod streams;

@@ -14,7 +14,7 @@ mod task;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::answer::{Problem, Reply};
-use crate::routes::Target;
+use crate::routes::Screen;
 use crate::server::{Asked, Inner};
 
 /// Returns the page without data. Its scripts fetch the rest with the token.
@@ -58,18 +58,18 @@ const SCREENS: [(&str, &str); 6] = [
 ];
 
 /// Returns the fragment that a request asks for.
-pub(crate) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
-    match asked.target {
-        Target::List => list::fragment(page, asked),
-        Target::Task => task::fragment(page, asked),
-        Target::Log => log::fragment(page, asked),
-        Target::Lines => log::lines(page, asked),
-        Target::Questions => questions::fragment(page, asked),
-        Target::Runs => runs::fragment(page, asked),
-        Target::Run => runs::one(page, asked),
-        Target::Graph => graph::fragment(page, asked),
-        Target::History => history::fragment(page, asked),
-        Target::Plans => overview::plans(page, asked),
-        _ => overview::fragment(page, asked),
+pub(crate) fn fragment(page: &Inner, screen: Screen, asked: &Asked) -> Result<Markup, Problem> {
+    match screen {
+        Screen::Overview => overview::fragment(page, asked),
+        Screen::List => list::fragment(page, asked),
+        Screen::Task => task::fragment(page, asked),
+        Screen::Log => log::fragment(page, asked),
+        Screen::Lines => log::lines(page, asked),
+        Screen::Questions => questions::fragment(page, asked),
+        Screen::Runs => runs::fragment(page),
+        Screen::Run => runs::one(page, asked),
+        Screen::Graph => graph::fragment(page, asked),
+        Screen::History => history::fragment(page, asked),
+        Screen::Plans => overview::plans(page),
     }
 }

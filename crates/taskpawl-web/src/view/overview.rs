@@ -192,7 +192,7 @@ fn action(page: &Inner, next: &NextAction) -> Markup {
 }
 
 /// Returns the plans of the store.
-pub(super) fn plans(page: &Inner, _asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn plans(page: &Inner) -> Result<Markup, Problem> {
     let mut plans = page.known(page.reader.read(|view| Ok(view.plans()?)))?;
     plans.sort_by_key(|plan| std::cmp::Reverse(plan.applied_at));
     Ok(html! {

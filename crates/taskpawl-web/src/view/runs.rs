@@ -23,7 +23,7 @@ const ROW: usize = 20;
 const WIDTH: i64 = 1_000;
 
 /// Returns the runs, the latest first.
-pub(super) fn fragment(page: &Inner, _asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Inner) -> Result<Markup, Problem> {
     let runs = page.known(page.reader.runs(&RunFilter { limit: MAX_RUNS }))?;
     let runs: Vec<RunNow> = runs.into_iter().map(|run| RunNow::new(&page.reader, run)).collect();
     Ok(html! {

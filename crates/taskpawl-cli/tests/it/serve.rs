@@ -1,0 +1,93 @@
+//! The page as a process: what it prints, whom it answers, and its end.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::harness::Cli;
+
+/// A running server, which is killed on drop.
+struct Page {
+    child: Child,
+    data: Value,
+}
+
+impl Page {
+    fn open(cli: &Cli, options: &[&str]) -> Self {
+        let args: Vec<&str> = ["serve", "--json"].iter().chain(options).copied().collect();
+        let mut command = cli.command(&cli.path("work"), &args);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let printed: Value = serde_json::from_str(&line).unwrap();
+        Self { child, data: printed["data"].clone() }
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.data[name].as_str().unwrap()
+    }
+
+    /// Returns the status and the body of the answer.
+    fn ask(&self, method: &str, path: &str, token: &str, body: &str) -> (u16, String) {
+        let host = self.text("address");
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+             Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_page_answers_holders_of_its_token_and_ends_with_a_signal() {
+    let cli = Cli::new().with_clock();
+    cli.run(&["create", "Write the tests"]).ok();
+    let mut page = Page::open(&cli, &[]);
+    let token = page.text("token").to_owned();
+    assert_eq!(page.text("url"), format!("http://{}/#token={token}", page.text("address")));
+    assert_eq!(page.ask("GET", "/fragment/", "wrong", "").0, 401);
+    let (status, overview) = page.ask("GET", "/fragment/", &token, "");
+    assert!(status == 200 && overview.contains("write-tests"), "{status} {overview}");
+    let cancel = r#"{"command": "cancel", "ids": ["write-tests"], "text": "not now"}"#;
+    let read = page.text("readUrl").split_once("#token=").unwrap().1.to_owned();
+    assert_eq!(page.ask("POST", "/api/v1/commands", &read, cancel).0, 403);
+    assert_eq!(page.ask("POST", "/api/v1/commands", &token, cancel).0, 200);
+    assert_eq!(
+        cli.run(&["show", "write-tests", "--fields", "status"]).ok().json()["data"]["status"],
+        "cancelled"
+    );
+    kill_process(Pid::from_child(&page.child), Signal::TERM).unwrap();
+    assert_eq!(page.child.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn a_page_that_only_reads_has_no_token_for_commands() {
+    let cli = Cli::new();
+    let page = Page::open(&cli, &["--read-only"]);
+    let (status, _) = page.ask("POST", "/api/v1/runs", page.text("token"), "{}");
+    assert_eq!(status, 403);
+}
+
+#[test]
+fn addresses_that_others_reach_are_refused_with_another_way() {
+    let refused = Cli::new().run(&["serve", "--addr", "192.0.2.1:80"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused}");
+    assert!(refused.stderr.contains("ssh -L"), "{refused}");
+}
