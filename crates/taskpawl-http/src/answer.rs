@@ -21,10 +21,15 @@ pub fn plain(status: StatusCode, text: &'static str) -> Answer {
 ///
 /// # Errors
 /// The answer to a body that is larger, for which `too_large` is the text, or that broke off.
-pub async fn body_of(body: Incoming, max_bytes: usize, too_large: &'static str) -> Result<Bytes, Answer> {
-    match Limited::new(body, max_bytes).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(plain(StatusCode::PAYLOAD_TOO_LARGE, too_large)),
-        Err(_) => Err(plain(StatusCode::BAD_REQUEST, "the request broke off")),
-    }
+pub async fn body_of(
+    body: Incoming,
+    max_bytes: usize,
+    too_large: &'static str,
+) -> Result<Bytes, Box<Answer>> {
+    let refused = match Limited::new(body, max_bytes).collect().await {
+        Ok(body) => return Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => plain(StatusCode::PAYLOAD_TOO_LARGE, too_large),
+        Err(_) => plain(StatusCode::BAD_REQUEST, "the request broke off"),
+    };
+    Err(Box::new(refused))
 }

@@ -30,17 +30,18 @@ impl<S> Verdict<S> {
     ///
     /// # Errors
     /// The answer to a refused request, or to one on a connection too many.
-    pub fn admit(self, place: &Place) -> Result<S, Answer> {
-        match self {
+    pub fn admit(self, place: &Place) -> Result<S, Box<Answer>> {
+        let refused = match self {
             // Counted only after the token was checked, so that strangers cannot use up these connections.
-            Self::Pass(scope) if place.authorize() => Ok(scope),
-            Self::Pass(_) => Err(plain(
+            Self::Pass(scope) if place.authorize() => return Ok(scope),
+            Self::Pass(_) => plain(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many connections: close some, or use one for several requests",
-            )),
-            Self::NoToken => Err(without_token()),
-            Self::Refused(why) => Err(plain(StatusCode::FORBIDDEN, why)),
-        }
+            ),
+            Self::NoToken => without_token(),
+            Self::Refused(why) => plain(StatusCode::FORBIDDEN, why),
+        };
+        Err(Box::new(refused))
     }
 }
 

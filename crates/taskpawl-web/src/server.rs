@@ -97,38 +97,38 @@ struct Endpoint {
 impl Service for Endpoint {
     async fn answer(&self, request: Request<Incoming>, place: &Place) -> Answer {
         let answer = self.routed(request, place).await;
-        let mut answer = answer.unwrap_or_else(|refused| refused);
+        let mut answer = answer.unwrap_or_else(|refused| *refused);
         secure(answer.headers_mut());
         answer
     }
 }
 
 impl Endpoint {
-    async fn routed(&self, request: Request<Incoming>, place: &Place) -> Result<Answer, Answer> {
+    async fn routed(&self, request: Request<Incoming>, place: &Place) -> Result<Answer, Box<Answer>> {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let found = routes::find(method, uri.path());
         if let Some((route, value)) = &found
             && route.access == Access::Open
         {
-            let refused = |why| Problem::new(StatusCode::FORBIDDEN, why).into_answer();
+            let refused = |why| Box::new(Problem::new(StatusCode::FORBIDDEN, why).into_answer());
             self.guard.check_site(uri, headers).map_err(refused)?;
             let reply = if route.target == Target::Asset { assets::find(value) } else { Ok(view::shell()) };
             return Ok(reply.map_or_else(Problem::into_answer, |reply| reply.into_answer(None)));
         }
         // Without a token nobody learns which paths there are.
         let scope = self.guard.look(method, uri, headers).admit(place)?;
-        let Some((route, value)) = found else { return Err(unknown(uri.path())) };
+        let Some((route, value)) = found else { return Ok(unknown(uri.path())) };
         if let Access::Token(needed) = route.access
             && scope < needed
         {
-            return Err(Problem::new(StatusCode::FORBIDDEN, "this token may only read").into_answer());
+            return Ok(Problem::new(StatusCode::FORBIDDEN, "this token may only read").into_answer());
         }
         let known = headers.get(IF_NONE_MATCH).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
         let asked = Asked { target: route.target, value, query: Query::of(uri.query()), scope };
         if asked.target == Target::Events {
             let inner = &self.page.0;
             let events = inner.hub.events(&asked.query, &inner.streams, inner.stop.clone());
-            return events.map_err(Problem::into_answer);
+            return Ok(events.unwrap_or_else(Problem::into_answer));
         }
         let body = if *method == hyper::Method::POST {
             body_of(request.into_body(), act::MAX_BYTES, "the request is larger than 64 KiB").await?.to_vec()

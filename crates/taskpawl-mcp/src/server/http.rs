@@ -88,7 +88,7 @@ impl<H: Served> Service for Endpoint<H> {
             None => taskpawl_http::Verdict::Pass(()),
         };
         match admitted.admit(place) {
-            Err(refused) => refused,
+            Err(refused) => *refused,
             Ok(()) if request.uri().path() != PATH => plain(StatusCode::NOT_FOUND, "the server is at /mcp"),
             Ok(()) => self.eras.answer(request).await,
         }

@@ -76,7 +76,7 @@ impl<H: Served> Eras<H> {
         let (head, body) = request.into_parts();
         let body = match body_of(body, MAX_REQUEST_BYTES, "the request is larger than 8 MiB").await {
             Ok(body) => body,
-            Err(refused) => return refused,
+            Err(refused) => return *refused,
         };
         // Checked before rmcp parses the message, since parsing is what takes the memory.
         match too_many_objects(&body) {
