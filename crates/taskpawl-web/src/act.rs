@@ -15,7 +15,8 @@ pub(crate) const MAX_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Command {
-    command: Verb,
+    #[serde(rename = "command")]
+    verb: Verb,
     ids: Vec<String>,
     /// The reason of `cancel`, `skip` and `block`, and the text of `note`.
     #[serde(default)]
@@ -74,8 +75,8 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
 impl Command {
     /// Gives the command. `manager` acts as a program.
     pub(crate) fn give(self, manager: &Manager) -> Result<Reply, Error> {
-        let Self { command, ids, text, cascade } = self;
-        let tasks = match command {
+        let Self { verb, ids, text, cascade } = self;
+        let tasks = match verb {
             Verb::Retry => manager.retry(&ids, cascade)?,
             Verb::Reopen => manager.reopen(&ids, cascade)?,
             Verb::Cancel => manager.cancel(&ids, text)?,

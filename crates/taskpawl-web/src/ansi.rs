@@ -5,6 +5,7 @@ use taskpawl_text::revealed;
 
 /// The style that the text so far has set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent attributes of text")]
 struct Style {
     /// One of the 16 colours.
     colour: Option<u8>,

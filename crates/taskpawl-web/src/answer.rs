@@ -85,7 +85,7 @@ fn tagged(mut answer: Answer, tag: &str) -> Answer {
 /// Returns the tag of a body. The revision alone is not enough: time and killed runs change what is shown without an event.
 fn etag(bytes: &Bytes) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in bytes.iter() {
+    for byte in bytes {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
     format!("\"{:x}-{hash:016x}\"", bytes.len())

@@ -75,7 +75,7 @@ fn order(nodes: &mut [usize], edges: &[(usize, usize)], rows: &[usize], forward:
         });
         let (sum, count) = neighbours.fold((0, 0), |(sum, count), row| (sum + row, count + 1));
         // In thousandths, so that equal columns stay stable without floats.
-        if count == 0 { rows[node] * 1_000 } else { sum * 1_000 / count }
+        (sum * 1_000).checked_div(count).unwrap_or(rows[node] * 1_000)
     };
     nodes.sort_by_key(|node| middle(*node));
 }

@@ -37,7 +37,7 @@ impl Query {
 
 /// Decodes a part of a path or a query. `+` means itself in a path, and a space in what forms send; the page sends `%20`.
 pub(crate) fn decoded(text: &str) -> Option<String> {
-    percent_decode_str(text).decode_utf8().ok().map(|text| text.into_owned())
+    percent_decode_str(text).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
 #[cfg(test)]

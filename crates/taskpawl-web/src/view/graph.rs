@@ -50,6 +50,9 @@ pub(crate) struct Cone {
     truncated: bool,
 }
 
+/// Tasks by their dependencies, dependents and state.
+type Groups = BTreeMap<(Vec<Key>, Vec<Key>, char), Vec<Key>>;
+
 /// Returns the cone of a task.
 pub(crate) fn cone(page: &Inner, id: &str) -> Result<Cone, Problem> {
     page.known(page.reader.read(|view| {
@@ -75,7 +78,7 @@ fn read(view: &dyn View, of: Key) -> ViewResult<Cone> {
             }
         }
     }
-    let mut groups: BTreeMap<(Vec<Key>, Vec<Key>, char), Vec<Key>> = BTreeMap::new();
+    let mut groups = Groups::new();
     for key in &keys {
         let within =
             |others: Vec<Key>| others.into_iter().filter(|other| keys.contains(other)).collect::<Vec<_>>();
@@ -91,12 +94,7 @@ fn read(view: &dyn View, of: Key) -> ViewResult<Cone> {
 }
 
 /// Draws tasks with the same neighbours and the same state as one node.
-fn of_groups(
-    view: &dyn View,
-    of: Key,
-    groups: &BTreeMap<(Vec<Key>, Vec<Key>, char), Vec<Key>>,
-    truncated: bool,
-) -> ViewResult<Cone> {
+fn of_groups(view: &dyn View, of: Key, groups: &Groups, truncated: bool) -> ViewResult<Cone> {
     let (mut nodes, mut at) = (Vec::new(), BTreeMap::new());
     for keys in groups.values() {
         for key in keys {

@@ -56,8 +56,8 @@ pub(super) fn length(millis: i64) -> String {
     let millis = u64::try_from(millis).unwrap_or_default();
     match millis {
         ..1_000 => format!("{millis} ms"),
-        ..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
-        ..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1_000 % 60),
+        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1_000 % 60),
         _ => format!("{} h {} min", millis / 3_600_000, millis / 60_000 % 60),
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn length(millis: i64) -> String {
 pub(super) fn bytes(count: u64) -> String {
     match count {
         ..1_024 => format!("{count} B"),
-        ..1_048_576 => format!("{} KiB", count / 1_024),
+        1_024..1_048_576 => format!("{} KiB", count / 1_024),
         _ => format!("{}.{} MiB", count / 1_048_576, count % 1_048_576 * 10 / 1_048_576),
     }
 }
