@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::answer::{Problem, Reply};
 
 /// Lifetime of a code.
-const LIFETIME: Duration = Duration::from_mins(1);
+const LIFETIME: Duration = Duration::from_secs(60);
 
 /// Number of codes that are remembered after their end, so that the page can read how they ended.
 const MAX_KEPT: usize = 32;

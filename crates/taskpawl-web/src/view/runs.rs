@@ -64,10 +64,9 @@ fn run_state(run: &RunNow) -> Markup {
     let (letter, text) = match (run.state, run.exit) {
         (RunState::Running, _) => ('x', "running".to_owned()),
         (RunState::Killed, _) => ('f', "killed".to_owned()),
-        (RunState::Finished, Some(0)) => ('d', "finished".to_owned()),
+        (RunState::Finished, Some(0) | None) => ('d', "finished".to_owned()),
         (RunState::Finished, Some(3)) => ('q', "waiting, exit 3".to_owned()),
         (RunState::Finished, Some(exit)) => ('f', format!("exit {exit}")),
-        (RunState::Finished, None) => ('d', "finished".to_owned()),
     };
     html! { span class={ "state s-" (letter) } { (text) } }
 }
