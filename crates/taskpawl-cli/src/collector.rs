@@ -41,15 +41,24 @@ impl Collector {
 
     /// Sends spans, and removes those that were taken. Returns at the first failure.
     pub(crate) fn send_all(&self, spans: &mut Vec<SpanRecord>, included: &Included) -> Result<(), SendError> {
-        let base = self.url.trim_end_matches('/');
-        let path = if base.ends_with("/v1/traces") { "" } else { "/v1/traces" };
         while !spans.is_empty() {
             let part = spans.len().min(MAX_SPANS);
-            let request = self.agent.post(format!("{base}{path}"));
-            let request = request.header("content-type", "application/x-protobuf");
-            request.send(otlp_protobuf(&spans[..part], included).as_slice()).map_err(Box::new)?;
+            self.post(&otlp_protobuf(&spans[..part], included))?;
             spans.drain(..part);
         }
+        Ok(())
+    }
+
+    /// Sends a request without spans, to learn whether the collector answers.
+    pub(crate) fn probe(&self, included: &Included) -> Result<(), SendError> {
+        self.post(&otlp_protobuf(&[], included))
+    }
+
+    fn post(&self, body: &[u8]) -> Result<(), SendError> {
+        let base = self.url.trim_end_matches('/');
+        let path = if base.ends_with("/v1/traces") { "" } else { "/v1/traces" };
+        let request = self.agent.post(format!("{base}{path}"));
+        request.header("content-type", "application/x-protobuf").send(body).map_err(Box::new)?;
         Ok(())
     }
 }

@@ -127,6 +127,8 @@ struct Export<'a> {
     filter: HistoryFilter,
     /// Spans that the collector has not taken.
     unsent: Vec<SpanRecord>,
+    /// True if the collector took the last request. Reading costs time, so nothing is read for one that is down.
+    is_up: bool,
 }
 
 impl<'a> Export<'a> {
@@ -134,7 +136,7 @@ impl<'a> Export<'a> {
         let builder = LogBuilder::new(run, RunEnd::Running, included.clone());
         let filter =
             HistoryFilter { run: Some(run.id.to_string()), limit: CHUNK, ..HistoryFilter::default() };
-        Self { manager, collector, included, builder, filter, unsent: Vec::new() }
+        Self { manager, collector, included, builder, filter, unsent: Vec::new(), is_up: false }
     }
 
     /// Sends the spans that ended since the last time; at the end of a run until `deadline`.
@@ -171,7 +173,13 @@ impl<'a> Export<'a> {
     }
 
     fn send_unsent(&mut self) -> Result<(), SendError> {
-        self.collector.send_all(&mut self.unsent, self.included)
+        let sent = if self.is_up || !self.unsent.is_empty() {
+            self.collector.send_all(&mut self.unsent, self.included)
+        } else {
+            self.collector.probe(self.included)
+        };
+        self.is_up = sent.is_ok();
+        sent
     }
 
     /// Sends everything that is left after the end of the run, and the span of the run.
