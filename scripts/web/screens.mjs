@@ -52,7 +52,7 @@ function plans() {
     hostile: {
       name: "hostile", description: hostile,
       tasks: [
-        { id: "x", name: hostile, description: `</p>${hostile}`, run: `printf '%s\\n' '<script>alert(1)</script>' '${"y".repeat(200000)}'; printf '\\033]0;t\\007\\033[31mred\\n'; exit 1` },
+        { id: "x", name: hostile, description: `</p>${hostile}`, run: "echo '<script>alert(1)</script><b>bold</b>'; printf '\\033]0;t\\007\\033[31mred\\033[0m\\n'; head -c 1000000 /dev/zero | tr '\\0' y; exit 1" },
         { id: "q", name: hostile, approval: { ask: hostile }, run: "echo '<b>'" },
       ],
     },
@@ -196,6 +196,7 @@ for (const [name, plan] of Object.entries(plans())) {
       await keyboard(browser, site);
       await strangers(browser, site);
     }
+    if (name === "hostile" && !site.data("logs", "x").some(({ text }) => text.includes("<script>"))) fail("the hostile task printed nothing");
   } finally {
     site.close();
   }
