@@ -13,7 +13,7 @@ use taskpawl::model::task::Origin;
 use taskpawl::model::value::Timestamp;
 use taskpawl::store::{self, Location, StorePlacement};
 use taskpawl::tools::{
-    CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces,
+    CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, Power, PowerInForce, Ruling, SandboxPlaces,
 };
 use taskpawl::{Builder, FixedSource, Manager, SandboxMode, SandboxSettings, Source, SystemSource, Taskpawl};
 use taskpawl_todo::Lists;
@@ -347,6 +347,7 @@ impl App {
     pub(crate) fn runner(&self, sandbox: &SandboxArgs) -> Result<Taskpawl, CliError> {
         self.record_place()?;
         self.warn_of_ignored(sandbox)?;
+        self.ask_for_powers(&sandbox.settings(self)?)?;
         self.onlooker(sandbox)
     }
 
@@ -430,21 +431,30 @@ impl App {
 
     /// Refuses a wider sandbox that a policy forbids.
     fn check_wide(&self, settings: &SandboxSettings) -> Result<(), CliError> {
-        let ways = [
-            (settings.mode == SandboxMode::Off, SandboxLift::Off, "run programs without the sandbox"),
-            (settings.net, SandboxLift::Net, "let programs use the network"),
-            (
-                !settings.read.is_empty() || !settings.write.is_empty(),
-                SandboxLift::Paths,
-                "let programs reach other paths",
-            ),
-        ];
-        for (_, way, what) in ways.into_iter().filter(|(is_asked, ..)| *is_asked) {
-            if let Some(why) = self.policy()?.forbids(way) {
-                return Err(CliError::Forbidden { what, why });
+        let policy = self.policy()?;
+        let is_forbidden = |power: &Power| policy.ruling(*power).ruling == Ruling::Never;
+        let forbidden = powers_of(settings).into_iter().find(is_forbidden);
+        forbidden.map_or(Ok(()), |power| self.leave_to_person(power, power.as_str()))
+    }
+
+    /// Refuses a wider sandbox that a policy leaves to a person, unless the caller is one, and asks for the PIN if one is set.
+    fn ask_for_powers(&self, settings: &SandboxSettings) -> Result<(), CliError> {
+        let policy = self.policy()?;
+        let asked = powers_of(settings).into_iter().find(|power| policy.ruling(*power).ruling == Ruling::Ask);
+        asked.map_or(Ok(()), |power| self.leave_to_person(power, power.as_str()))
+    }
+
+    /// Refuses the use of a power where a policy forbids it, or leaves it to a person and the caller is none.
+    pub(crate) fn leave_to_person(&self, power: Power, by: &'static str) -> Result<(), CliError> {
+        let PowerInForce { ruling, place, .. } = self.policy()?.ruling(power);
+        match ruling {
+            Ruling::Allow => Ok(()),
+            Ruling::Ask => question::refuse_without_person(self, by),
+            Ruling::Never => {
+                let why = format!("{} forbids it", place.unwrap_or_default());
+                Err(CliError::Forbidden { what: power.action(), why })
             }
         }
-        Ok(())
     }
 
     /// Remarks that the store does not exist yet, because a mistyped path would read as an empty store. Also prints
@@ -462,6 +472,19 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// Returns the powers that the settings of a run use.
+fn powers_of(settings: &SandboxSettings) -> Vec<Power> {
+    let powers = [
+        (settings.mode == SandboxMode::Off, Power::Off),
+        (settings.net, Power::Net),
+        (!settings.read.is_empty() || !settings.write.is_empty(), Power::Paths),
+        (!settings.hosts.is_empty(), Power::Hosts),
+        (!settings.ports.is_empty(), Power::Ports),
+        (!settings.env.is_empty(), Power::Variables),
+    ];
+    powers.into_iter().filter(|(is_used, _)| *is_used).map(|(_, power)| power).collect()
 }
 
 // `OnceCell::get_or_try_init` is unstable in the standard library.

@@ -11,7 +11,7 @@ use taskpawl::model::command::{ChangesSince, Conflict, ConflictingChange, Refusa
 use taskpawl::model::plan::{PlanErrors, Position};
 use taskpawl::model::value::bounded::{self, Group};
 use taskpawl::store::{PlacementError, StoreError};
-use taskpawl::tools::PolicyError;
+use taskpawl::tools::{NamedGrant, PolicyError};
 use taskpawl::{Error, OpenError, RunError};
 use taskpawl_text::error_chain;
 
@@ -55,6 +55,9 @@ pub(crate) enum CliError {
     /// Only a person may decide, and the caller is an agent.
     #[error("`{by}` is for a person, and {sign}")]
     ByAgent { by: &'static str, sign: AgentSign },
+    /// Only a person widens the sandbox, unless a policy lets agents do it in this way.
+    #[error("`{flag}` is for a person, and {sign}")]
+    GrantByAgent { flag: &'static str, grant: NamedGrant, sign: AgentSign },
     /// The PIN is missing, wrong or locked.
     #[error("`{by}` needs the PIN: {fault}")]
     Pin { by: &'static str, fault: PinFault },
@@ -278,6 +281,7 @@ impl CliError {
             | Self::Calls { .. }
             | Self::NoTerminal { .. }
             | Self::ByAgent { .. }
+            | Self::GrantByAgent { .. }
             | Self::Pin { .. }
             | Self::Forbidden { .. }
             | Self::StoreInReach { .. }
@@ -321,6 +325,10 @@ impl CliError {
                     .into(),
             ),
             Self::ByAgent { sign, .. } => Some(sign.hint().into()),
+            Self::GrantByAgent { grant, sign, .. } => Some(format!(
+                "{}; or your policy lets agents do it: `agents_may = [\"{grant}\"]`",
+                sign.hint()
+            ).into()),
             Self::Pin { fault, .. } => Some(fault.hint()),
             Self::Servers(_) => Some("`mcp.configs` of your configuration names this file".into()),
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
@@ -360,6 +368,7 @@ impl CliError {
             | Self::Policy(_)
             | Self::NoTerminal { .. }
             | Self::ByAgent { .. }
+            | Self::GrantByAgent { .. }
             | Self::Pin { .. }
             | Self::Forbidden { .. }
             | Self::StoreInReach { .. }

@@ -64,13 +64,14 @@ pub use guard::{call_guarded, panic_text};
 pub use layer::{CallLayer, Next};
 pub use policy::{
     CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, NearRule, Policy, PolicyCall, PolicyError,
-    PolicyFiles, Rule, SandboxLift, SandboxNeed, Standing, Step, content_hash, policy_schema,
+    PolicyFiles, Power, PowerInForce, Rule, Ruling, SandboxNeed, Standing, Step, content_hash, policy_schema,
 };
 pub use redact::{Redactor, RedactorStream};
 pub use registry::{RegisteredTool, Registry, check_foreign};
 pub use sandbox::{
     BeforeCall, CallSandbox, ClosedPlaces, ClosedReason, Confinement, CreatedInCall, Denials, Grant, Hint,
-    LateFiles, PRIVATE_CACHES, SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
+    InvalidGrant, LateFiles, NamedGrant, PRIVATE_CACHES, RememberedGrant, SandboxError, SandboxMode,
+    SandboxPlaces, SandboxSettings, Widening,
 };
 pub use scan::{ScanBounds, ScanStopped};
 pub use scope::{current_scope, in_scope};
@@ -83,7 +84,7 @@ pub use taskpawl_process::{
     is_below_supervisor, keep_owner_rights, make_private_directories, make_private_directory, open_beneath,
     probe, share_heap,
 };
-pub use taskpawl_process::{HostGrant, InvalidHostGrant, RefusedAccess};
+pub use taskpawl_process::{HostGrant, InvalidHostGrant, OwnListener, RefusedAccess};
 pub use text::head_of_text;
 pub use tool::{Hints, IntoTool, Tool, ToolCommand, ToolSpec};
 pub use vault::Vault;

@@ -12,7 +12,7 @@ use taskpawl::model::task::PolicyDecision;
 use taskpawl::model::task::{CallSpec, Origin, UntrustedValue};
 use taskpawl::model::value::CallId;
 use taskpawl::tools::{
-    CallOrigin, Decision, Explained, Layer, LayerKind, PolicyCall, Rule, SandboxLift, SandboxNeed,
+    CallOrigin, Decision, Explained, Layer, LayerKind, NamedGrant, PolicyCall, Rule, SandboxNeed,
 };
 
 use crate::app::App;
@@ -329,9 +329,12 @@ struct Listed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     origins: Map<String, Value>,
-    /// Sandbox options that this layer forbids.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    forbidden: Vec<&'static str>,
+    /// Rulings on powers.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    powers: Map<String, Value>,
+    /// Flags that coding agents may give.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    agents_may: &'a [NamedGrant],
     /// True if decisions require a PIN.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     requires_pin: bool,
@@ -362,8 +365,11 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         for (origin, standing) in &layer.origins {
             let _ = writeln!(text, "  {origin}: {}", standing.as_str().unwrap_or_default());
         }
-        for way in &layer.forbidden {
-            let _ = writeln!(text, "  sandbox: {way} is denied");
+        for (power, ruling) in &layer.powers {
+            let _ = writeln!(text, "  power {power}: {}", ruling.as_str().unwrap_or_default());
+        }
+        for grant in layer.agents_may {
+            let _ = writeln!(text, "  agents may: {}", clean(&grant.to_string()));
         }
         if layer.requires_pin {
             text.push("  decisions: a PIN is required\n");
@@ -394,7 +400,8 @@ fn listed(layer: &Layer) -> Listed<'_> {
         layer: layer.kind(),
         file: layer.path().map(ToOwned::to_owned),
         origins: CallOrigin::ALL.iter().filter_map(standing).collect(),
-        forbidden: layer.forbidden().map(SandboxLift::as_str).collect(),
+        powers: layer.rulings().map(|(power, ruling)| (power.to_string(), json!(ruling))).collect(),
+        agents_may: layer.agent_grants(),
         requires_pin: layer.requires_pin().is_some(),
         rules: layer.rules().iter().map(listed_rule).collect(),
     }

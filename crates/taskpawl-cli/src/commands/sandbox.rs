@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use taskpawl::tools::{HostGrant, InvalidHostGrant};
+use taskpawl::tools::{HostGrant, InvalidHostGrant, NamedGrant, OwnListener, Power};
 use taskpawl::{SandboxMode, SandboxSettings};
 
 use crate::app::App;
-use crate::caller::Caller;
+use crate::caller::{AgentSign, Caller};
 use crate::environment::Environment;
 use crate::error::CliError;
 use crate::text::quoted;
@@ -15,7 +15,9 @@ use crate::text::quoted;
 /// Flags of the commands that start programs.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are help texts")]
-#[command(next_help_heading = "What programs may do")]
+#[command(
+    next_help_heading = "What programs may do (more is for people; agents need `agents_may` of the policy)"
+)]
 pub(crate) struct SandboxArgs {
     /// Run programs in the sandbox (on), in one that shows them nothing else (strict, needs bwrap), or in none (off)
     /// [env: TASKPAWL_SANDBOX, which cannot say off] [default: on]
@@ -25,10 +27,10 @@ pub(crate) struct SandboxArgs {
     #[arg(long)]
     allow_net: bool,
     /// Let programs reach this host on ports 443 and 80, or on the port given; *.example.org stands for all names beneath
-    /// it; not for coding agents
+    /// it
     #[arg(long, value_name = "NAME[:PORT]", value_parser = granted_host)]
     allow_host: Vec<HostGrant>,
-    /// Let programs connect to this port of localhost; not for coding agents
+    /// Let programs connect to this port of localhost
     #[arg(long, value_name = "PORT", value_parser = granted_port)]
     allow_port: Vec<u16>,
     /// Let programs write to this file or directory too; also to one that is protected, if it is named itself; then file
@@ -65,25 +67,56 @@ impl SandboxArgs {
                 "leave `--sandbox off` out: `--allow-net` widens the sandbox, and may be all that is needed";
             return Err(CliError::usage_with("without a sandbox programs have the network anyway", hint));
         }
-        self.check_network(app, &settings)?;
+        let (write, read) = (
+            places("--allow-write", app.environment(), &self.allow_write)?,
+            places("--allow-read", app.environment(), &self.allow_read)?,
+        );
+        self.refuse_agents(app, &write, &read)?;
+        self.check_effect(&settings)?;
         settings.net |= self.allow_net;
         settings.hosts.extend(self.allow_host.iter().cloned());
         settings.ports.extend(&self.allow_port);
-        settings.write.extend(places("--allow-write", app.environment(), &self.allow_write)?);
-        settings.read.extend(places("--allow-read", app.environment(), &self.allow_read)?);
+        settings.write.extend(write);
+        settings.read.extend(read);
         Ok(settings)
     }
 
-    /// Refuses grants of hosts and ports by agents, and where they would have no effect.
-    fn check_network(&self, app: &App, settings: &SandboxSettings) -> Result<(), CliError> {
+    /// Refuses flags of coding agents, except those that a policy lets them give.
+    ///
+    /// A program of a call is no such agent: the sandbox around it bounds all that it starts.
+    fn refuse_agents(&self, app: &App, write: &[PathBuf], read: &[PathBuf]) -> Result<(), CliError> {
+        let grants = self.grants(write, read);
+        let Some(first) = grants.first() else { return Ok(()) };
+        let sign = match app.caller() {
+            Caller::Agent(AgentSign::Call) | Caller::Person | Caller::Program => return Ok(()),
+            Caller::Agent(sign) => sign.clone(),
+        };
+        let policy = app.policy()?;
+        let refused = grants.iter().find(|(_, grant)| !policy.agents_may(grant));
+        match refused {
+            Some((flag, grant)) => Err(CliError::GrantByAgent { flag, grant: grant.clone(), sign }),
+            None => app.leave_to_person(Power::Agents, first.0),
+        }
+    }
+
+    /// Returns the flags that widen the sandbox, each with its grant.
+    fn grants(&self, write: &[PathBuf], read: &[PathBuf]) -> Vec<(&'static str, NamedGrant)> {
+        let off = (self.sandbox == Some(Mode::Off)).then_some(("--sandbox off", NamedGrant::Off));
+        let net = self.allow_net.then_some(("--allow-net", NamedGrant::Net));
+        let hosts = self.allow_host.iter().map(|host| ("--allow-host", NamedGrant::Host(host.clone())));
+        let ports = self.allow_port.iter().map(|port| ("--allow-port", NamedGrant::Port(*port)));
+        let write = write.iter().map(|path| ("--allow-write", NamedGrant::Write(path.clone())));
+        let read = read.iter().map(|path| ("--allow-read", NamedGrant::Read(path.clone())));
+        off.into_iter().chain(net).chain(hosts).chain(ports).chain(write).chain(read).collect()
+    }
+
+    /// Refuses grants of hosts and ports that would have no effect.
+    fn check_effect(&self, settings: &SandboxSettings) -> Result<(), CliError> {
         let flag = match (self.allow_host.is_empty(), self.allow_port.is_empty()) {
             (false, _) => "--allow-host",
             (true, false) => "--allow-port",
             (true, true) => return Ok(()),
         };
-        if let Caller::Agent(sign) = app.caller() {
-            return Err(CliError::ByAgent { by: flag, sign: sign.clone() });
-        }
         if settings.mode == SandboxMode::Off || settings.net || self.allow_net {
             let message = format!("`{flag}` has no effect: programs have the whole network");
             let hint = format!("leave `{flag}` out, or `--allow-net` and `--sandbox off`");
@@ -139,6 +172,9 @@ fn granted_host(text: &str) -> Result<HostGrant, String> {
 fn granted_port(text: &str) -> Result<u16, String> {
     let port =
         text.parse().ok().filter(|port: &u16| *port > 0).ok_or("a port is a number from 1 to 65535")?;
+    if OwnListener::is_announced(port) {
+        return Err(format!("a server of taskpawl listens at port {port}, and programs never reach one"));
+    }
     match ALL_POWERFUL.iter().find(|(powerful, _)| *powerful == port) {
         Some((_, server)) => Err(format!(
             "port {port} is that of {server}, whose clients can do everything, which is as good as no sandbox; if that is meant, use `--sandbox off` for this run"

@@ -5,6 +5,7 @@ mod home;
 use std::fs;
 
 use serde_json::Value;
+use taskpawl::tools::{OwnListener, Power};
 
 use crate::explain::paste;
 use crate::harness::{Cli, Run, may_decide};
@@ -316,14 +317,78 @@ fn a_refused_name_is_recorded_and_leads_to_its_flag() {
     assert_eq!(granted["result"]["sandbox"].get("refused"), None);
 }
 
+/// The flags that widen the sandbox, each with the grant that lets agents give it.
+const WIDENING: [([&str; 2], &str); 6] = [
+    (["--sandbox", "off"], "off"),
+    (["--allow-net", "--quiet"], "net"),
+    (["--allow-host", "registry.test"], "host:*.test"),
+    (["--allow-port", "5432"], "port:5432"),
+    (["--allow-write", "/usr/share"], "write:/usr"),
+    (["--allow-read", "/usr/share"], "read:/usr"),
+];
+
 #[test]
-fn agents_grant_no_hosts_and_no_ports() {
+fn agents_widen_the_sandbox_only_as_the_policy_says() {
     let cli = Cli::new().with("CLAUDECODE", "1");
-    for flags in [["--allow-host", "registry.test"], ["--allow-port", "5432"]] {
+    for (flags, _) in WIDENING {
         let refused = cli.run(&[&["run-all-ready"], &flags[..]].concat());
         assert_eq!(refused.code, Some(7), "{refused}");
-        assert!(refused.stderr.contains("is for a person"), "{refused}");
+        assert!(refused.stderr.contains("is for a person, and a coding agent"), "{refused}");
+        assert!(refused.stderr.contains("`agents_may = ["), "{refused}");
     }
+    for (flags, grant) in WIDENING.into_iter().filter(|(_, grant)| *grant != "host:*.test") {
+        cli.policy(&format!("agents_may = ['{grant}']\n"));
+        cli.run(&[&["run-all-ready"], &flags[..]].concat()).ok();
+    }
+    cli.policy("agents_may = ['host:registry.test:443', 'port:5433']\n");
+    for flags in [["--allow-host", "registry.test"], ["--allow-port", "5432"]] {
+        assert_eq!(cli.run(&[&["run-all-ready"], &flags[..]].concat()).code, Some(7));
+    }
+    cli.run(&["run-all-ready", "--allow-host", "registry.test:443"]).ok();
+}
+
+/// Returns the flags and the configuration of a run that uses a power.
+fn use_of(power: Power) -> (&'static [&'static str], &'static str) {
+    match power {
+        Power::Off => (&["--sandbox", "off"], ""),
+        Power::Net => (&["--allow-net"], ""),
+        Power::Paths => (&["--allow-read", "/usr/share"], ""),
+        Power::Hosts => (&["--allow-host", "registry.test"], ""),
+        Power::Ports | Power::Agents => (&["--allow-port", "5432"], ""),
+        Power::Variables => (&[], "[sandbox]\nenv = ['DEPLOY_STAGE']\n"),
+    }
+}
+
+#[test]
+fn each_power_has_a_key_in_the_policy() {
+    for power in Power::ALL {
+        let cli = if *power == Power::Agents { Cli::new().with("CLAUDECODE", "1") } else { Cli::new() };
+        let (flags, config) = use_of(*power);
+        fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
+        fs::write(cli.path(".config/taskpawl/config.toml"), config).unwrap();
+        let run = |ruling: &str| {
+            cli.policy(&format!("agents_may = ['port:5432']\n[powers]\n{power} = '{ruling}'\n"));
+            cli.run(&[&["run-all-ready"], flags].concat())
+        };
+        run("allow").ok();
+        let never = run("never");
+        assert_eq!(never.code, Some(7), "{power} {never}");
+        let said = if *power == Power::Agents { "is for a person" } else { "forbids it" };
+        assert!(never.stderr.contains(said), "{power} {never}");
+        let ask = run("ask");
+        assert_eq!(ask.code, Some(7), "{power} {ask}");
+        assert!(may_decide() == ask.stderr.contains("is for a person"), "{power} {ask}");
+    }
+}
+
+#[test]
+fn the_port_of_a_server_of_taskpawl_is_not_granted() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let _announced = OwnListener::announce(port).unwrap();
+    let refused = Cli::new().run(&["run-all-ready", "--allow-port", &port.to_string()]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("a server of taskpawl listens at port"), "{refused}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
+use taskpawl::tools::OwnListener;
 use taskpawl_http::{Answer, Guard, Listener, Place, Service, new_token, plain};
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +27,8 @@ const PATH: &str = "/mcp";
 pub struct HttpListener {
     listener: Listener,
     token: String,
+    /// Keeps programs of runs from this port, even where a port is granted.
+    announced: Option<OwnListener>,
 }
 
 impl HttpListener {
@@ -35,7 +38,10 @@ impl HttpListener {
     /// # Errors
     /// The address is refused, or cannot be used.
     pub async fn open(address: SocketAddr, is_open: bool) -> Result<Self, ListenError> {
-        Ok(Self { listener: Listener::open(address, is_open).await?, token: new_token() })
+        let listener = Listener::open(address, is_open).await?;
+        // An error means that the port is announced by another program, which closes it as well.
+        let announced = OwnListener::announce(listener.address().port()).ok();
+        Ok(Self { listener, token: new_token(), announced })
     }
 
     /// Returns the address for clients.
@@ -59,9 +65,10 @@ impl McpServer {
 
 /// Serves requests with the token of a listener.
 pub(super) async fn serve_behind<H: Served>(handler: &H, listener: HttpListener, stop: CancellationToken) {
-    let HttpListener { listener, token } = listener;
+    let HttpListener { listener, token, announced } = listener;
     let guard = Some(Guard::new(listener.address(), [(token.as_str(), ())]));
     serve(handler, listener, guard, stop).await;
+    drop(announced);
 }
 
 async fn serve<H: Served>(

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::address::special_address;
 use super::client_hello::{self, Beginning};
 use super::layout::{Destination, Endpoint, Layout};
+use super::own_listener::OwnListener;
 use super::refused::{RefusedAccess, RefusedLog};
 use super::resolver::Names;
 use crate::faults::{self, Fault};
@@ -128,6 +129,10 @@ impl Forwarder {
     async fn connect(&self, inside: &mut TcpStream, endpoint: Endpoint) -> Option<TcpStream> {
         let port = endpoint.address.port();
         let Destination::Name(index, slot) = endpoint.destination else {
+            // Asked at each connection: the server may have started after the port was granted.
+            if OwnListener::is_announced(port) {
+                return None;
+            }
             let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
             return first_connected(loopback.map(|address| (address, port).into())).await;
         };

@@ -56,6 +56,19 @@ impl HostGrant {
         self.is_wildcard
     }
 
+    /// Returns whether everything that `other` opens is open by this grant.
+    pub fn covers(&self, other: &Self) -> bool {
+        let has_name = match (self.is_wildcard, other.is_wildcard) {
+            (false, true) => false,
+            (false, false) => self.name == other.name,
+            (true, is_wildcard) => {
+                is_beneath(&other.name, &self.name) || (is_wildcard && other.name == self.name)
+            }
+        };
+        let ports = self.ports();
+        has_name && other.ports().iter().all(|port| ports.contains(port))
+    }
+
     /// Returns the ports that programs may connect to.
     pub fn ports(&self) -> Vec<u16> {
         self.port.map_or(USUAL_PORTS.to_vec(), |port| vec![port])

@@ -7,6 +7,7 @@ mod dns;
 mod forwarder;
 mod grant;
 mod layout;
+mod own_listener;
 mod refused;
 mod resolver;
 
@@ -14,5 +15,6 @@ pub use address::special_address;
 pub(crate) use forwarder::Forwarder;
 pub use grant::{HostGrant, InvalidHostGrant};
 pub(crate) use layout::{Layout, MAX_ENDPOINTS, RESOLVER, lookup_order, resolver_settings};
+pub use own_listener::OwnListener;
 pub use refused::RefusedAccess;
 pub(crate) use refused::RefusedLog;

@@ -79,18 +79,6 @@ impl CallOrigin {
     }
 }
 
-words! {
-    /// Exception from the sandbox that a policy can forbid.
-    SandboxLift {
-        /// Running without the sandbox.
-        Off = "off",
-        /// Network access.
-        Net = "net",
-        /// Access to additional paths.
-        Paths = "paths",
-    }
-}
-
 /// Sandbox permissions that a call requests, or that are granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SandboxNeed {

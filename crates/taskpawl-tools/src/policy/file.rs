@@ -11,12 +11,14 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::call::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
+use super::call::{CallOrigin, Decision, PolicyCall, SandboxNeed};
 use super::directory::Directory;
 use super::layer::{Layer, LayerKind, Standing};
+use super::powers::{Power, RuledPower, Ruling};
 use super::rule::{CallShape, Rule};
 use crate::files::read_if_there;
 use crate::registry::Registry;
+use crate::sandbox::NamedGrant;
 
 /// Largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -101,26 +103,33 @@ pub(super) fn parse(path: &Path, kind: LayerKind, text: &str) -> Result<Layer, P
         origins: BTreeMap::new(),
         opted_in: BTreeSet::new(),
         rules: Vec::new(),
-        forbidden: BTreeMap::new(),
+        powers: BTreeMap::new(),
+        agents_may: None,
         pin: None,
     };
     for (key, value) in table.get_ref() {
         match key.get_ref().as_ref() {
             "origins" => layer.origins = reader.origins(value)?,
-            "sandbox" => layer.forbidden = reader.forbidden(value)?,
+            "sandbox" => reader.lifts(value, &mut layer.powers)?,
+            "powers" => reader.powers(value, &mut layer.powers)?,
+            "agents_may" if kind != LayerKind::Project => layer.agents_may = Some(reader.agents_may(value)?),
             "decisions" => layer.pin = reader.pin(value)?,
             "rules" => layer.rules = reader.rules(value)?,
             other => {
-                return Err(reader.unknown(
-                    key.span().start,
-                    other,
-                    &["origins", "sandbox", "decisions", "rules"],
-                ));
+                return Err(reader.unknown(key.span().start, other, KEYS));
             }
         }
     }
     Ok(layer)
 }
+
+/// The keys of a file. `agents_may` is not for the file of a project, which only narrows.
+const KEYS: &[&str] = &["agents_may", "decisions", "origins", "powers", "rules", "sandbox"];
+
+/// The powers that `[sandbox]` can deny.
+const LIFTS: [Power; 3] = [Power::Off, Power::Net, Power::Paths];
+
+type Powers = BTreeMap<Power, RuledPower>;
 
 type RulePosition<'a, 'd> = &'a Spanned<DeValue<'d>>;
 
@@ -215,20 +224,54 @@ impl Reader<'_> {
         Ok(values)
     }
 
-    fn forbidden(&self, value: RulePosition<'_, '_>) -> Result<BTreeMap<SandboxLift, usize>, PolicyError> {
-        let ways: Vec<&str> = SandboxLift::ALL.iter().map(|way| way.as_str()).collect();
-        let mut values = BTreeMap::new();
+    /// Reads the `sandbox` table, whose `deny` is `never` of the `powers` table.
+    fn lifts(&self, value: RulePosition<'_, '_>, powers: &mut Powers) -> Result<(), PolicyError> {
+        let ways: Vec<&str> = LIFTS.iter().map(|way| way.as_str()).collect();
         for (key, value) in self.table(value, "sandbox")? {
             let (name, at) = (key.get_ref().as_ref(), key.span().start);
-            let way = SandboxLift::from_word(name).ok_or_else(|| self.unknown(at, name, &ways))?;
+            let way = Power::from_word(name).filter(|power| LIFTS.contains(power));
+            let way = way.ok_or_else(|| self.unknown(at, name, &ways))?;
             let said = self.word(value, name, &["allow", "deny"], Decision::from_word)?;
             match said {
                 Decision::Allow => {}
-                Decision::Deny => drop(values.insert(way, self.line(at))),
+                Decision::Deny => self.rule_power(powers, way, Ruling::Never, at, "sandbox"),
                 Decision::Ask => return Err(self.expected(value, name, "`allow` or `deny`")),
             }
         }
-        Ok(values)
+        Ok(())
+    }
+
+    fn powers(&self, value: RulePosition<'_, '_>, powers: &mut Powers) -> Result<(), PolicyError> {
+        let names: Vec<&str> = Power::ALL.iter().map(|power| power.as_str()).collect();
+        let rulings: Vec<&str> = Ruling::ALL.iter().map(|ruling| ruling.as_str()).collect();
+        for (key, value) in self.table(value, "powers")? {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            let power = Power::from_word(name).ok_or_else(|| self.unknown(at, name, &names))?;
+            let ruling = self.word(value, name, &rulings, Ruling::from_word)?;
+            self.rule_power(powers, power, ruling, at, "powers");
+        }
+        Ok(())
+    }
+
+    /// Adds a ruling. Where both tables have one, the stricter counts.
+    fn rule_power(&self, powers: &mut Powers, power: Power, ruling: Ruling, at: usize, table: &'static str) {
+        let ruled = RuledPower { ruling, line: self.line(at), table };
+        let is_stricter = powers.get(&power).is_none_or(|known| known.ruling < ruling);
+        if is_stricter {
+            powers.insert(power, ruled);
+        }
+    }
+
+    fn agents_may(&self, value: RulePosition<'_, '_>) -> Result<Vec<NamedGrant>, PolicyError> {
+        let mut grants = Vec::new();
+        for item in self.list(value, "agents_may")? {
+            let text = self.text_of(item, "agents_may")?;
+            let grant = text.parse().map_err(|error: crate::sandbox::InvalidGrant| {
+                self.wrong(item.span().start, error.to_string(), None)
+            })?;
+            grants.push(grant);
+        }
+        Ok(grants)
     }
 
     /// Reads the `decisions` table; returns the line that requires a PIN.

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::call::{CallOrigin, Decision, PolicyCall, READ_ONLY, SandboxLift, SandboxNeed, Setting, words};
+use super::call::{CallOrigin, Decision, PolicyCall, READ_ONLY, SandboxNeed, Setting, words};
 use super::command::Plain;
 use super::near::{NearRule, near_rules};
+use super::powers::{Power, PowerInForce, RuledPower, Ruling};
 use super::rule::{CallShape, Rule};
 use crate::policy::near::Step;
+use crate::sandbox::NamedGrant;
 use crate::text::one_line;
 
 words! {
@@ -51,8 +53,10 @@ pub struct Layer {
     /// Origins whose calls run inside the sandbox if the file has no default for them.
     pub(crate) opted_in: BTreeSet<CallOrigin>,
     pub(crate) rules: Vec<Rule>,
-    /// Forbidden exceptions from the sandbox, with the lines that forbid them.
-    pub(crate) forbidden: BTreeMap<SandboxLift, usize>,
+    /// Rulings on powers.
+    pub(crate) powers: BTreeMap<Power, RuledPower>,
+    /// The ways in which coding agents may widen the sandbox by flags; `None` if the file has no list.
+    pub(crate) agents_may: Option<Vec<NamedGrant>>,
     /// Line that requires a PIN for decisions.
     pub(crate) pin: Option<usize>,
 }
@@ -67,7 +71,8 @@ impl Layer {
             origins: BTreeMap::new(),
             opted_in: BTreeSet::new(),
             rules: Vec::new(),
-            forbidden: BTreeMap::new(),
+            powers: BTreeMap::new(),
+            agents_may: None,
             pin: None,
         }
     }
@@ -95,9 +100,18 @@ impl Layer {
         said.or_else(|| (self.kind == LayerKind::User).then(without))
     }
 
-    /// Returns the forbidden exceptions from the sandbox.
-    pub fn forbidden(&self) -> impl Iterator<Item = SandboxLift> {
-        self.forbidden.keys().copied()
+    /// Returns the rulings on powers.
+    pub fn rulings(&self) -> impl Iterator<Item = (Power, Ruling)> {
+        self.powers.iter().map(|(power, ruled)| (*power, ruled.ruling))
+    }
+
+    /// Returns the ways in which coding agents may widen the sandbox by flags.
+    pub fn agent_grants(&self) -> &[NamedGrant] {
+        self.agents_may.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn lets_agents(&self, grant: &NamedGrant) -> bool {
+        self.agent_grants().iter().any(|own| own.covers(grant))
     }
 
     /// Returns the location of the setting that requires a PIN for decisions.
@@ -105,9 +119,10 @@ impl Layer {
         self.pin.map(|line| self.place(Some(line)))
     }
 
-    pub(crate) fn forbids(&self, lift: SandboxLift) -> Option<String> {
-        let line = self.forbidden.get(&lift)?;
-        Some(format!("{} forbids it (`[sandbox] {lift}`)", self.place(Some(*line))))
+    pub(crate) fn ruling(&self, power: Power) -> Option<PowerInForce> {
+        let RuledPower { ruling, line, table } = *self.powers.get(&power)?;
+        let place = Some(format!("{} (`[{table}] {power}`)", self.place(Some(line))));
+        Some(PowerInForce { power, ruling, place })
     }
 
     /// Returns a location in the file for messages.
@@ -201,19 +216,11 @@ impl Layer {
         said: LayerDecision<'a>,
     ) -> LayerDecision<'a> {
         let Some(need) = call.sandbox.filter(|need| **need != SandboxNeed::default()) else { return said };
-        let ways = [
-            (need.net, SandboxLift::Net),
-            (!need.read.is_empty() || !need.write.is_empty(), SandboxLift::Paths),
-        ];
-        let asked = ways.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, way)| way);
-        for way in asked {
-            if let Some(line) = self.forbidden.get(&way) {
-                return LayerDecision {
-                    layer: self,
-                    decision: Decision::Deny,
-                    by: By::Forbidden { way, line: *line },
-                };
-            }
+        if let Some((power, ruled)) = self.ruled_need(need)
+            && said.decision < Decision::Deny
+        {
+            let decision = if ruled.ruling == Ruling::Never { Decision::Deny } else { Decision::Ask };
+            return LayerDecision { layer: self, decision, by: By::Power { power, ruled } };
         }
         let is_rule_wide = !rules.is_empty() && rules.iter().all(|rule| rule.sandbox.covers(need));
         // Grants come from the user alone. The other layers forbid, which is handled above, or have no say.
@@ -222,6 +229,17 @@ impl Layer {
             return said;
         }
         LayerDecision { layer: self, decision: Decision::Ask, by: By::Wider }
+    }
+}
+
+impl Layer {
+    /// Returns the strictest ruling on the powers that a call requests; `None` if all are simply allowed.
+    fn ruled_need(&self, need: &SandboxNeed) -> Option<(Power, RuledPower)> {
+        let asked = [(need.net, Power::Net), (!need.read.is_empty() || !need.write.is_empty(), Power::Paths)];
+        let powers = asked.into_iter().filter(|(is_asked, _)| *is_asked);
+        let ruled = powers.filter_map(|(_, power)| Some((power, *self.powers.get(&power)?)));
+        let ruled = ruled.filter(|(_, ruled)| ruled.ruling > Ruling::Allow);
+        ruled.reduce(|first, next| if next.1.ruling > first.1.ruling { next } else { first })
     }
 }
 
@@ -274,9 +292,9 @@ enum By<'a> {
     Unconfined,
     /// The call requests more sandbox permissions than it has.
     Wider,
-    Forbidden {
-        way: SandboxLift,
-        line: usize,
+    Power {
+        power: Power,
+        ruled: RuledPower,
     },
 }
 
@@ -343,9 +361,10 @@ impl LayerDecision<'_> {
             By::Harmless => "it runs no program and changes no program".to_owned(),
             By::Unconfined => "calls that models add run only inside the sandbox, and it is off".to_owned(),
             By::Wider => "it requests more than the sandbox allows".to_owned(),
-            By::Forbidden { way, line } => {
+            By::Power { power, ruled: RuledPower { ruling, line, table } } => {
+                let verb = if ruling == Ruling::Never { "forbids" } else { "asks about" };
                 format!(
-                    "it requests more than the sandbox allows, which {} forbids (`[sandbox] {way}`)",
+                    "it requests more than the sandbox allows, which {} {verb} (`[{table}] {power}`)",
                     place(Some(line))
                 )
             }
@@ -378,7 +397,7 @@ impl LayerDecision<'_> {
         let (rule, line) = match self.by {
             By::Rule(rule) | By::Doubt(rule) => (Some(rule.to_string()), Some(rule.line)),
             By::Origin { line, .. } => (None, line),
-            By::Forbidden { line, .. } => (None, Some(line)),
+            By::Power { ruled, .. } => (None, Some(ruled.line)),
             By::Nothing | By::ReadOnly | By::Harmless | By::Unconfined | By::Wider => (None, None),
         };
         let (layer, file) = (self.layer.kind, self.layer.path.clone());

@@ -10,6 +10,7 @@ mod directory;
 mod file;
 mod layer;
 mod near;
+mod powers;
 mod rule;
 mod schema;
 mod start;
@@ -22,17 +23,18 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use call::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
+pub use call::{CallOrigin, Decision, PolicyCall, SandboxNeed};
 pub use file::PolicyError;
 pub use layer::{Layer, LayerKind, Standing};
 pub use near::{NearRule, Step};
+pub use powers::{Power, PowerInForce, Ruling};
 pub use rule::Rule;
 pub use schema::policy_schema;
 pub use version::content_hash;
 
 use crate::registry::Registry;
 use crate::root::is_surely_outside;
-use crate::sandbox::SandboxSettings;
+use crate::sandbox::{NamedGrant, SandboxSettings};
 pub(crate) use call::Setting;
 use layer::LayerDecision;
 use rule::CallShape;
@@ -272,9 +274,19 @@ impl Policy {
         self.layers.iter().find_map(Layer::requires_pin)
     }
 
-    /// Returns the location of the setting that forbids an exception from the sandbox.
-    pub fn forbids(&self, lift: SandboxLift) -> Option<String> {
-        self.layers.iter().find_map(|layer| layer.forbids(lift))
+    /// Returns the strictest ruling on a power, of the ceiling before that of others.
+    pub fn ruling(&self, power: Power) -> PowerInForce {
+        let said = self.layers.iter().filter_map(|layer| layer.ruling(power));
+        let strictest = said.reduce(|first, next| if next.ruling > first.ruling { next } else { first });
+        strictest.unwrap_or(PowerInForce { power, ruling: Ruling::Allow, place: None })
+    }
+
+    /// Returns whether coding agents may widen the sandbox in this way: the user's policy has to say so, and a list of the ceiling bounds
+    /// it.
+    pub fn agents_may(&self, grant: &NamedGrant) -> bool {
+        let lists = |layer: &&Layer| layer.kind == LayerKind::User || layer.agents_may.is_some();
+        let mut lists = self.layers.iter().filter(lists);
+        lists.all(|layer| layer.lets_agents(grant)) && self.ruling(Power::Agents).ruling != Ruling::Never
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::layer::Standing;
-use super::{CallOrigin, Decision};
+use super::{CallOrigin, Decision, Power, Ruling};
 
 /// Returns the JSON Schema of a policy file.
 pub fn policy_schema() -> Value {
@@ -34,6 +34,17 @@ pub fn policy_schema() -> Value {
                     "paths": words(vec!["allow", "deny"]),
                 },
             },
+            "powers": {
+                "description": "Rulings on powers: allow, ask (only a person at a terminal has it), or never.",
+                "type": "object",
+                "additionalProperties": false,
+                "properties": powers(),
+            },
+            "agents_may": {
+                "description": "Flags that coding agents may give: `host:NAME`, `port:N`, `read:PATH`, `write:PATH`, `net`, `off`. Not for the file of a project.",
+                "type": "array",
+                "items": {"type": "string"},
+            },
             "decisions": {
                 "description": "Requirements for decisions of people: whether a PIN must be set.",
                 "type": "object",
@@ -47,6 +58,12 @@ pub fn policy_schema() -> Value {
             },
         },
     })
+}
+
+fn powers() -> serde_json::Map<String, Value> {
+    let rulings: Vec<&str> = Ruling::ALL.iter().map(|ruling| ruling.as_str()).collect();
+    let of = |power: &Power| (power.as_str().to_owned(), json!({"enum": rulings}));
+    Power::ALL.iter().map(of).collect()
 }
 
 fn rule(decision: &Value, origin: &Value) -> Value {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use taskpawl_tools::{
-    CallOrigin, Decision, LayerKind, Policy, PolicyCall, PolicyFiles, Registry, SandboxLift, SandboxNeed,
+    CallOrigin, Decision, LayerKind, Policy, PolicyCall, PolicyFiles, Power, Registry, Ruling, SandboxNeed,
     SandboxSettings, policy_schema,
 };
 
@@ -415,8 +415,52 @@ fn more_permissions_than_the_sandbox_has_need_an_approval() {
     let ceiling =
         Policy::parse(&[(LayerKind::Ceiling, "[sandbox]\nnet = 'deny'\n"), (LayerKind::User, text)]).unwrap();
     assert_eq!(authorize(&ceiling, net(), AGENT), Decision::Deny);
-    insta::assert_snapshot!(ceiling.forbids(SandboxLift::Net).unwrap(), @"`ceiling.toml` line 2 forbids it (`[sandbox] net`)");
-    assert_eq!(ceiling.forbids(SandboxLift::Off), None);
+    let net = ceiling.ruling(Power::Net);
+    assert_eq!(net.ruling, Ruling::Never);
+    insta::assert_snapshot!(net.place.unwrap(), @"`ceiling.toml` line 2 (`[sandbox] net`)");
+    assert_eq!(ceiling.ruling(Power::Off).ruling, Ruling::Allow);
+}
+
+#[test]
+fn the_strictest_ruling_on_a_power_counts() {
+    let texts = [
+        (LayerKind::Ceiling, "[powers]\nhosts = 'ask'\nnet = 'ask'\n"),
+        (LayerKind::User, "[powers]\nhosts = 'allow'\nports = 'never'\n"),
+        (LayerKind::Project, "[powers]\nhosts = 'never'\n"),
+    ];
+    let policy = Policy::parse(&texts).unwrap();
+    let of = |power| policy.ruling(power).ruling;
+    assert_eq!(
+        [Power::Hosts, Power::Ports, Power::Net, Power::Off].map(of),
+        [Ruling::Never, Ruling::Never, Ruling::Ask, Ruling::Allow]
+    );
+    // A call that asks for such a power needs an approval, even if a rule allows it.
+    let net = SandboxNeed { net: true, ..SandboxNeed::default() };
+    let rule = "[[rules]]\ndecision = 'allow'\nargv = 'make'\nsandbox = {net = true}\n";
+    let asks =
+        Policy::parse(&[(LayerKind::Ceiling, "[powers]\nnet = 'ask'\n"), (LayerKind::User, rule)]).unwrap();
+    let with = args(json!({"command": "make"}));
+    let call = PolicyCall { tool: "shell", args: &with, origin: CallOrigin::Plan, sandbox: Some(&net) };
+    assert_eq!(asks.authorize(&call).0, Decision::Ask);
+    let error = Policy::parse(&[(LayerKind::User, "[powers]\nhost = 'ask'\n")]).unwrap_err();
+    assert_eq!(error.hint().as_deref(), Some("did you mean `hosts`?"));
+}
+
+#[test]
+fn agents_may_what_the_user_says_within_the_ceiling() {
+    let may = |texts: &[(LayerKind, &str)], grant: &str| {
+        Policy::parse(texts).unwrap().agents_may(&grant.parse().unwrap())
+    };
+    let user = (LayerKind::User, "agents_may = ['host:a.example', 'port:5432']\n");
+    assert!(may(&[user], "host:a.example:443") && may(&[user], "port:5432"));
+    assert!(!may(&[user], "host:b.example") && !may(&[user], "net") && !may(&[], "port:5432"));
+    let ceiling = |text| (LayerKind::Ceiling, text);
+    assert!(!may(&[ceiling("agents_may = ['port:5432']\n"), user], "host:a.example"));
+    assert!(!may(&[ceiling("agents_may = ['port:5432']\n")], "port:5432"));
+    assert!(!may(&[ceiling("[powers]\nagents = 'never'\n"), user], "port:5432"));
+    let project = Policy::parse(&[(LayerKind::Project, "agents_may = ['net']\n")]).unwrap_err();
+    assert!(project.to_string().contains("unknown key `agents_may`"), "{project}");
+    Policy::parse(&[(LayerKind::User, "agents_may = ['everything']\n")]).unwrap_err();
 }
 
 #[test]
