@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::DateTime;
-use taskpawl::model::advice::{Advised, CommandLine, PlanWords};
+use taskpawl::model::advice::{Advised, CommandLine, Hint, PlanWords};
 use taskpawl::model::rules::AbsentTools;
 use taskpawl::model::task::Origin;
 use taskpawl::model::value::Timestamp;
@@ -22,11 +22,12 @@ pub(crate) use place::made_text;
 
 use crate::args::Global;
 use crate::caller::Caller;
-use crate::commands::question;
 use crate::commands::sandbox::SandboxArgs;
+use crate::commands::{allow, question};
 use crate::config::{self, ColorWord, Config, Key};
 use crate::environment::{Environment, Terminal};
 use crate::error::CliError;
+use crate::grants;
 use crate::output::Output;
 use crate::servers::McpServers;
 use crate::text::Paint;
@@ -347,7 +348,9 @@ impl App {
     pub(crate) fn runner(&self, sandbox: &SandboxArgs) -> Result<Taskpawl, CliError> {
         self.record_place()?;
         self.warn_of_ignored(sandbox)?;
-        self.ask_for_powers(&sandbox.settings(self)?)?;
+        let settings = sandbox.settings(self)?;
+        self.ask_for_powers(&settings)?;
+        self.tell_grants(&settings)?;
         self.onlooker(sandbox)
     }
 
@@ -361,8 +364,9 @@ impl App {
     /// Returns a builder with the sandbox of `sandbox`. Its programs cannot read the user's stores, and cannot change
     /// policy or configuration.
     pub(crate) fn held(&self, builder: Builder, sandbox: &SandboxArgs) -> Result<Builder, CliError> {
-        let settings = sandbox.settings(self)?;
+        let mut settings = sandbox.settings(self)?;
         self.check_wide(&settings)?;
+        settings.remembered = grants::settings(&grants::in_force(self)?);
         // The policy does not ask again about accesses that the flags already granted.
         let policy = self.policy()?.clone().confined_by(&settings);
         let secrets = Arc::new(self.secrets(self.root(), settings.clone())?);
@@ -442,6 +446,27 @@ impl App {
         let policy = self.policy()?;
         let asked = powers_of(settings).into_iter().find(|power| policy.ruling(*power).ruling == Ruling::Ask);
         asked.map_or(Ok(()), |power| self.leave_to_person(power, power.as_str()))
+    }
+
+    /// Says which remembered grants a run takes, records their use, and names what the project proposes beyond them.
+    fn tell_grants(&self, settings: &SandboxSettings) -> Result<(), CliError> {
+        if settings.mode == SandboxMode::Off {
+            return Ok(());
+        }
+        let used = grants::in_force(self)?;
+        if !used.is_empty() {
+            self.leave_to_person(Power::Remembered, Power::Remembered.as_str())?;
+            let texts: Vec<String> = used.iter().map(ToString::to_string).collect();
+            self.out().remark(&format!("remembered grants: {}", texts.join(", ")));
+            grants::record_use(self, &used)?;
+        }
+        let open = allow::open_proposals(self)?;
+        if !open.is_empty() {
+            let texts: Vec<String> = open.iter().map(ToString::to_string).collect();
+            let said = format!("the project proposes {}: ", texts.join(", "));
+            self.out().advise(&Hint::new(said).command("allow --proposed").text(" asks about it"));
+        }
+        Ok(())
     }
 
     /// Refuses the use of a power where a policy forbids it, or leaves it to a person and the caller is none.

@@ -178,6 +178,7 @@ commands! {
         Todo = "todo" in todo: General,
         Tools = "tools" in tools: General,
         Policy = "policy" in policy: General,
+        Allow = "allow" in allow: Change,
         Trust = "trust" in trust: Change,
         Pin = "pin" in pin: Change,
     }

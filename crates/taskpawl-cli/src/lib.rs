@@ -27,6 +27,7 @@ mod faults;
 mod files;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod grants;
 mod live_trace;
 mod nested_call;
 mod output;

@@ -275,7 +275,7 @@ fn widen(app: &App, root: &Path, servers: &mut [ServerConfig]) -> Result<(), Cli
                 paths.iter().map(|path| place(app, root, &path.to_string_lossy())).collect::<Vec<_>>()
             };
             let (read, write) = (paths(&widening.read), paths(&widening.write));
-            server.sandbox = Widening { net: widening.net, read, write };
+            server.sandbox = Widening { net: widening.net, read, write, ..Widening::default() };
         }
     }
     Ok(())

@@ -214,6 +214,8 @@ impl Executor {
             let broker = Broker::open(call_manager, vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
+            let is_model = matches!(call.origin, Origin::Mcp | Origin::Agent);
+            let remembered = confinement.remembered(plan.as_deref().unwrap_or_default(), is_model);
             let args = Value::Object(args);
             let tool_name = &call.spec.tool_name;
             context.journal = Some(Arc::new(FileJournal::new(steps, tool_name, &args, vault.clone())));
@@ -222,21 +224,24 @@ impl Executor {
                     failed("io", format!("failed to give the call access to the plan: {error}"), None),
                     LeftBy::default(),
                 ),
-                (Some(tool), Ok(_)) => match confined(context, confinement, widening(sandbox)).await {
-                    Ok(mut context) => {
-                        variables.fill(&call.spec.tool_name, &mut context);
-                        let is_outer = |name: &str| run_context.engine.has_outer_variable(name);
-                        let unpassed = unpassed::warning(&call.spec.tool_name, &args, &context, &is_outer);
-                        let report = context.progress.clone();
-                        let ended =
-                            run(tool, context, args, &call.spec, output, (vault, values), &limit).await;
-                        if let (Some(message), Some(report)) = (unpassed, report) {
-                            report(Progress::Warning(message));
+                (Some(tool), Ok(_)) => {
+                    match confined(context, confinement, widening(sandbox).and(remembered)).await {
+                        Ok(mut context) => {
+                            variables.fill(&call.spec.tool_name, &mut context);
+                            let is_outer = |name: &str| run_context.engine.has_outer_variable(name);
+                            let unpassed =
+                                unpassed::warning(&call.spec.tool_name, &args, &context, &is_outer);
+                            let report = context.progress.clone();
+                            let ended =
+                                run(tool, context, args, &call.spec, output, (vault, values), &limit).await;
+                            if let (Some(message), Some(report)) = (unpassed, report) {
+                                report(Progress::Warning(message));
+                            }
+                            ended
                         }
-                        ended
+                        Err(error) => (not_started(&error, &limit), LeftBy::default()),
                     }
-                    Err(error) => (not_started(&error, &limit), LeftBy::default()),
-                },
+                }
                 (None, Ok(_)) => (unknown_tool(&call.spec.tool_name), LeftBy::default()),
             };
             let cut = cut_parts(&cut, &call.spec, stand_in);
@@ -425,7 +430,7 @@ fn of_tool_limit(name: &str, time: Period) -> Limit {
 fn widening(allowed: Option<SandboxRequest>) -> Widening {
     let SandboxRequest { net, read, write } = allowed.unwrap_or_default();
     let paths = |texts: Vec<String>| texts.into_iter().map(PathBuf::from).collect();
-    Widening { net, read: paths(read), write: paths(write) }
+    Widening { net, read: paths(read), write: paths(write), ..Widening::default() }
 }
 
 /// Adds the sandbox to a context. `widening` extends the rules that apply to every call.
@@ -618,6 +623,7 @@ fn grant_of(grant: &taskpawl_tools::Grant, redactor: &Redactor) -> Option<Grant>
     match grant {
         taskpawl_tools::Grant::Network => Some(Grant::Network),
         taskpawl_tools::Grant::Host(host) => path(Path::new(host)).map(Grant::Host),
+        taskpawl_tools::Grant::Port(port) => Some(Grant::Port(*port)),
         taskpawl_tools::Grant::Read(place) => path(place).map(Grant::Read),
         taskpawl_tools::Grant::Write(place) => path(place).map(Grant::Write),
         _ => None,

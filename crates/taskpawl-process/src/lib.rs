@@ -64,7 +64,9 @@ pub use error::SpawnError;
 pub use filter::{OutputFilter, StreamFilter, filter_file};
 pub use handover::{Handover, inherited};
 pub use heap::share_heap;
-pub use network::{HostGrant, InvalidHostGrant, OwnListener, RefusedAccess, special_address};
+pub use network::{
+    HostGrant, InvalidHostGrant, OwnListener, RefusedAccess, powerful_server, special_address,
+};
 pub use piped::{Piped, PipedEnd};
 pub use private::{keep_owner_rights, make_private_directories, make_private_directory};
 pub use probe::{bubblewrap, probe};

@@ -84,7 +84,7 @@ pub use taskpawl_process::{
     is_below_supervisor, keep_owner_rights, make_private_directories, make_private_directory, open_beneath,
     probe, share_heap,
 };
-pub use taskpawl_process::{HostGrant, InvalidHostGrant, OwnListener, RefusedAccess};
+pub use taskpawl_process::{HostGrant, InvalidHostGrant, OwnListener, RefusedAccess, powerful_server};
 pub use text::head_of_text;
 pub use tool::{Hints, IntoTool, Tool, ToolCommand, ToolSpec};
 pub use vault::Vault;

@@ -3,6 +3,7 @@
 pub(crate) mod add_dependency;
 pub(crate) mod add_subtask;
 pub(crate) mod add_tool_call;
+pub(crate) mod allow;
 pub(crate) mod apply;
 pub(crate) mod approve;
 pub(crate) mod block;

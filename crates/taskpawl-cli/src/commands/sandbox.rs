@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use taskpawl::tools::{HostGrant, InvalidHostGrant, NamedGrant, OwnListener, Power};
+use taskpawl::tools::{HostGrant, InvalidHostGrant, NamedGrant, OwnListener, Power, powerful_server};
 use taskpawl::{SandboxMode, SandboxSettings};
 
 use crate::app::App;
@@ -142,22 +142,9 @@ impl SandboxArgs {
     }
 }
 
-/// Ports of servers that carry out any command of a client, each with the server.
-const ALL_POWERFUL: [(u16, &str); 9] = [
-    (2375, "the container engine"),
-    (2376, "the container engine"),
-    (2377, "the container engine"),
-    (5005, "the debugger of Java"),
-    (5678, "the debugger of Python"),
-    (6443, "Kubernetes"),
-    (9222, "the debugger of browsers"),
-    (9229, "the debugger of Node.js"),
-    (10250, "Kubernetes"),
-];
-
 /// Parses a host. A wildcard must not cover a public suffix such as `github.io`, beneath which anybody can register names; the crate
 /// `psl` brings the list of them, which no rule on the number of labels replaces.
-fn granted_host(text: &str) -> Result<HostGrant, String> {
+pub(super) fn granted_host(text: &str) -> Result<HostGrant, String> {
     let host: HostGrant = text.parse().map_err(|error: InvalidHostGrant| error.to_string())?;
     let name = host.name();
     if host.is_wildcard() && psl::suffix_str(name) == Some(name) {
@@ -169,14 +156,14 @@ fn granted_host(text: &str) -> Result<HostGrant, String> {
 }
 
 /// Parses a port of this machine.
-fn granted_port(text: &str) -> Result<u16, String> {
+pub(super) fn granted_port(text: &str) -> Result<u16, String> {
     let port =
         text.parse().ok().filter(|port: &u16| *port > 0).ok_or("a port is a number from 1 to 65535")?;
     if OwnListener::is_announced(port) {
         return Err(format!("a server of taskpawl listens at port {port}, and programs never reach one"));
     }
-    match ALL_POWERFUL.iter().find(|(powerful, _)| *powerful == port) {
-        Some((_, server)) => Err(format!(
+    match powerful_server(port) {
+        Some(server) => Err(format!(
             "port {port} is that of {server}, whose clients can do everything, which is as good as no sandbox; if that is meant, use `--sandbox off` for this run"
         )),
         None => Ok(port),
@@ -185,7 +172,11 @@ fn granted_port(text: &str) -> Result<u16, String> {
 
 /// Returns the paths of a flag. A missing path is refused: it is most likely mistyped, and no rule can be
 /// made for it.
-fn places(flag: &str, environment: &Environment, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+pub(super) fn places(
+    flag: &str,
+    environment: &Environment,
+    paths: &[PathBuf],
+) -> Result<Vec<PathBuf>, CliError> {
     let there = |path: &PathBuf| {
         let path = at_home(environment, path)?;
         if path.exists() {

@@ -124,5 +124,5 @@ fn widening(value: &Value) -> Result<Widening, String> {
     let wider = Wider::deserialize(value).ok().filter(|_| value.is_object());
     let Wider { net, read, write } = wider
         .ok_or("has a `sandbox` that is none: write { net = true, read = [\"~/x\"], write = [\"~/y\"] }")?;
-    Ok(Widening { net, write, read })
+    Ok(Widening { net, write, read, ..Widening::default() })
 }

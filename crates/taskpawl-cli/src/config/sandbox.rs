@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
+use taskpawl::tools::{NamedGrant, powerful_server};
 use taskpawl::{SandboxMode, SandboxSettings};
 
 use super::document::{Document, Parsed};
@@ -22,7 +23,7 @@ pub(crate) const MEANING: &str =
 pub(crate) const VARIABLE: &str = "TASKPAWL_SANDBOX";
 
 /// The hint for an unknown key.
-pub(super) const KEYS: &str = "of the sandbox `mode`, `net`, `write`, `read`, `env`, `hide`, `protect`, `memory` and `processes` can be said";
+pub(super) const KEYS: &str = "of the sandbox `mode`, `net`, `write`, `read`, `env`, `hide`, `protect`, `memory`, `processes` and `wants` can be said";
 
 /// The settings of both files and of the variable.
 #[derive(Debug, Default)]
@@ -33,6 +34,8 @@ pub(super) struct Sandbox {
     project: SandboxSettings,
     least_mode: Option<SandboxMode>,
     no_net: bool,
+    /// Grants that the project proposes. They open nothing.
+    wants: Vec<NamedGrant>,
 }
 
 impl Sandbox {
@@ -76,6 +79,7 @@ impl Sandbox {
             self.narrow_mode(mode);
         }
         self.no_net |= section.net == Some(false);
+        replace(&mut self.wants, section.wants.map(|wants| wants.into_iter().map(|want| want.0.0).collect()));
         let project = &mut self.project;
         replace(&mut project.hide, section.hide);
         replace(&mut project.protect, section.protect);
@@ -106,6 +110,29 @@ pub(super) struct Section {
     protect: Option<Vec<PathBuf>>,
     memory: Option<Parsed<Memory>>,
     processes: Option<NonZeroU64>,
+    wants: Option<Vec<Parsed<Want>>>,
+}
+
+/// A grant that a project can propose: a host without wildcard, or a port.
+#[derive(Debug)]
+struct Want(NamedGrant);
+
+impl FromStr for Want {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let can_be_proposed = |grant: &NamedGrant| match grant {
+            NamedGrant::Host(host) => !host.is_wildcard(),
+            NamedGrant::Port(port) => powerful_server(*port).is_none(),
+            NamedGrant::Off
+            | NamedGrant::Net
+            | NamedGrant::Read(_)
+            | NamedGrant::Write(_)
+            | NamedGrant::Env(_)
+            | _ => false,
+        };
+        text.parse().ok().filter(can_be_proposed).map(Self).ok_or(())
+    }
 }
 
 /// A number of bytes above zero.
@@ -138,6 +165,9 @@ pub(super) fn expected(key: &str) -> Option<&'static str> {
         "env" => "a list of names such as [\"DEPLOY_STAGE\", \"APP_*\"]",
         "memory" => "a size such as \"4GiB\"",
         "processes" => "a number of at least 1",
+        "wants" => {
+            "a list of hosts and ports such as [\"host:packages.example.org\", \"port:5432\"], in the file of a project"
+        }
         _ => return None,
     })
 }
@@ -161,6 +191,11 @@ impl Config {
     /// Returns the permissions of programs, before flags of the command line.
     pub(crate) fn sandbox(&self) -> SandboxSettings {
         self.sandbox.settings()
+    }
+
+    /// Returns the grants that the project proposes.
+    pub(crate) fn wants(&self) -> &[NamedGrant] {
+        &self.sandbox.wants
     }
 
     /// Applies the section of a file.
@@ -219,6 +254,7 @@ impl Config {
             "env" => json!(settings.env).to_string(),
             "hide" => json!(settings.hide).to_string(),
             "protect" => json!(settings.protect).to_string(),
+            "wants" => json!(self.wants()).to_string(),
             "memory" => settings.memory.unwrap_or_default().to_string(),
             _ => settings.processes.unwrap_or_default().to_string(),
         };

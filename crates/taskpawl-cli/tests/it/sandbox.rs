@@ -291,7 +291,18 @@ fn a_granted_port_leads_to_the_server_outside() {
     if has_own_network(&call(&cli, &command, &[])) {
         listener.set_nonblocking(true).unwrap();
         listener.accept().unwrap_err();
-        assert_eq!(call(&cli, &command, &["--allow-port", &port])["status"], "succeeded");
+        let refused = call(&cli, &command, &[]);
+        let recorded = serde_json::json!([{"kind": "port", "port": port.parse::<u16>().unwrap()}]);
+        assert_eq!(refused["result"]["sandbox"]["refused"], recorded, "{refused}");
+        assert!(error(&refused).contains(&format!("`--allow-port {port}`")), "{refused}");
+        // A program that waits for a server of its own is refused nothing.
+        let own = format!(
+            "python3 -c 'import socket, threading\nfrom time import sleep\ndef serve():\n sleep(.1)\n s = socket.create_server((\"127.0.0.1\", {port}))\n s.accept()\nthreading.Thread(target=serve).start()\nwhile socket.socket().connect_ex((\"127.0.0.1\", {port})):\n sleep(.01)'"
+        );
+        assert_eq!(call(&cli, &own, &[])["result"]["sandbox"].get("refused"), None);
+        let granted = call(&cli, &command, &["--allow-port", &port]);
+        assert_eq!(granted["status"], "succeeded");
+        assert_eq!(granted["result"]["sandbox"]["granted"], serde_json::json!([format!("port:{port}")]));
         listener.accept().unwrap();
     }
 }
@@ -347,23 +358,25 @@ fn agents_widen_the_sandbox_only_as_the_policy_says() {
     cli.run(&["run-all-ready", "--allow-host", "registry.test:443"]).ok();
 }
 
-/// Returns the flags and the configuration of a run that uses a power.
-fn use_of(power: Power) -> (&'static [&'static str], &'static str) {
-    match power {
+/// Returns the flags and the configuration of a run that uses a power; `None` if another test is about it.
+fn use_of(power: Power) -> Option<(&'static [&'static str], &'static str)> {
+    Some(match power {
         Power::Off => (&["--sandbox", "off"], ""),
         Power::Net => (&["--allow-net"], ""),
         Power::Paths => (&["--allow-read", "/usr/share"], ""),
         Power::Hosts => (&["--allow-host", "registry.test"], ""),
         Power::Ports | Power::Agents => (&["--allow-port", "5432"], ""),
         Power::Variables => (&[], "[sandbox]\nenv = ['DEPLOY_STAGE']\n"),
-    }
+        // `allow::a_policy_keeps_remembered_grants_from_runs`
+        Power::Remembered => return None,
+    })
 }
 
 #[test]
 fn each_power_has_a_key_in_the_policy() {
     for power in Power::ALL {
         let cli = if *power == Power::Agents { Cli::new().with("CLAUDECODE", "1") } else { Cli::new() };
-        let (flags, config) = use_of(*power);
+        let Some((flags, config)) = use_of(*power) else { continue };
         fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
         fs::write(cli.path(".config/taskpawl/config.toml"), config).unwrap();
         let run = |ruling: &str| {

@@ -197,6 +197,7 @@ fn grant_words(grant: &Grant) -> String {
     match grant {
         Grant::Network => "--allow-net".to_owned(),
         Grant::Host(host) => option("--allow-host", host),
+        Grant::Port(port) => option("--allow-port", &port.to_string()),
         Grant::Read(path) => option("--allow-read", path),
         Grant::Write(path) => option("--allow-write", path),
     }

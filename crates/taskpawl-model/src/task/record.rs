@@ -314,6 +314,8 @@ pub enum Grant {
     Network,
     /// Programs may reach a host, as `registry.example.org` or with a port.
     Host(String),
+    /// Programs may connect to a port of this machine.
+    Port(u16),
     /// Programs may read what lies at or below an absolute path.
     Read(String),
     /// Programs may read and write what lies at or below an absolute path.

@@ -9,7 +9,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, UdpSocket, lookup_host};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -45,7 +46,8 @@ pub(crate) struct Forwarder {
 impl Forwarder {
     /// Starts a thread that forwards connections until the supervisor is gone.
     ///
-    /// `sockets` are the resolver's packet and stream sockets, and one for each endpoint of the profile's layout.
+    /// `sockets` are the resolver's packet and stream sockets, one for each endpoint of the profile's layout, and that of refused ports, if
+    /// it could be opened.
     pub(crate) fn start(
         sockets: Vec<OwnedFd>,
         profile: &Profile,
@@ -82,8 +84,12 @@ impl Forwarder {
         tasks.spawn(
             Arc::clone(&self.names).answer_connections(listener_of(streams)?, Arc::clone(&self.refused)),
         );
-        for (socket, endpoint) in sockets.zip(endpoints) {
+        for (socket, endpoint) in sockets.by_ref().take(endpoints.len()).zip(endpoints) {
             tasks.spawn(Arc::clone(&self).accept(listener_of(socket)?, *endpoint));
+        }
+        if let Some(socket) = sockets.next() {
+            self.refused.watch_ports(socket);
+            tasks.spawn(watch_ports(Arc::clone(&self.refused)));
         }
         // An error means that the link is dropped, and with it the supervisor gone.
         let _ = progress.wait_for(|progress| *progress == Progress::Gone).await;
@@ -174,6 +180,19 @@ impl Forwarder {
             self.refused.add(RefusedAccess::Address { host, address, reason });
         }
         Some(open)
+    }
+}
+
+/// Reads answers about ports as they come, because the socket holds only a few hundred.
+async fn watch_ports(refused: Arc<RefusedLog>) -> io::Result<()> {
+    let Some(socket) = refused.port_socket() else { return Ok(()) };
+    let socket = AsyncFd::with_interest(socket.try_clone()?, Interest::READABLE)?;
+    loop {
+        let mut ready = socket.readable().await?;
+        refused.take_ports();
+        ready.clear_ready();
+        // Later answers wait for the next turn, however many connections a program makes.
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

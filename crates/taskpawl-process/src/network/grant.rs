@@ -12,6 +12,24 @@ const USUAL_PORTS: [u16; 2] = [443, 80];
 /// The longest name that DNS allows.
 const MAX_NAME: usize = 253;
 
+/// Ports of servers that carry out any command of a client, each with the server.
+const ALL_POWERFUL: [(u16, &str); 9] = [
+    (2375, "the container engine"),
+    (2376, "the container engine"),
+    (2377, "the container engine"),
+    (5005, "the debugger of Java"),
+    (5678, "the debugger of Python"),
+    (6443, "Kubernetes"),
+    (9222, "the debugger of browsers"),
+    (9229, "the debugger of Node.js"),
+    (10250, "Kubernetes"),
+];
+
+/// Returns the server of a port, if its clients can do everything; a grant of the port would be as good as no sandbox.
+pub fn powerful_server(port: u16) -> Option<&'static str> {
+    ALL_POWERFUL.iter().find(|(powerful, _)| *powerful == port).map(|(_, server)| *server)
+}
+
 /// A host that programs may reach by its name, although they have no network.
 ///
 /// It is written as `registry.example.org`, as `*.example.org` (all names beneath it, but not itself), or with a port as

@@ -14,6 +14,11 @@ pub(crate) const RESOLVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new
 /// The network of the addresses of granted names.
 const FIRST: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 1);
 
+/// Returns whether an address belongs to a granted name, or to the resolver.
+pub(super) fn is_of_name(address: Ipv4Addr) -> bool {
+    address.octets()[..2] == FIRST.octets()[..2]
+}
+
 /// The number of names beneath a wildcard that programs of a run can use. Each has an address and listening sockets of its own, which
 /// must exist before the programs start.
 pub(crate) const NAMES_PER_WILDCARD: usize = 32;

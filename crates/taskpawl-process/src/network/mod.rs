@@ -9,12 +9,14 @@ mod grant;
 mod layout;
 mod own_listener;
 mod refused;
+mod refused_ports;
 mod resolver;
 
 pub use address::special_address;
 pub(crate) use forwarder::Forwarder;
-pub use grant::{HostGrant, InvalidHostGrant};
+pub use grant::{HostGrant, InvalidHostGrant, powerful_server};
 pub(crate) use layout::{Layout, MAX_ENDPOINTS, RESOLVER, lookup_order, resolver_settings};
 pub use own_listener::OwnListener;
 pub use refused::RefusedAccess;
 pub(crate) use refused::RefusedLog;
+pub(crate) use refused_ports::open as watch_ports;

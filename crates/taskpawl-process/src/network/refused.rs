@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
+
+use super::refused_ports::PortWatch;
 
 /// The maximum number of different records of a run. More are recorded as [`RefusedAccess::Further`].
 const MAX_RECORDS: usize = 256;
@@ -35,6 +38,11 @@ pub enum RefusedAccess {
         /// The name in the connection; `None` without a TLS client that names a server.
         asked: Option<String>,
     },
+    /// A port of this machine, at which a server listens outside of the sandbox.
+    Port {
+        /// The port.
+        port: u16,
+    },
     /// More names beneath a wildcard were looked up than a run can use.
     TooManyNames {
         /// The name of the wildcard, without `*.`.
@@ -48,7 +56,12 @@ pub enum RefusedAccess {
 
 /// The refused access of all programs of a supervisor. The engine's network thread writes it, and calls read it.
 #[derive(Debug, Default)]
-pub(crate) struct RefusedLog(Mutex<Records>);
+pub(crate) struct RefusedLog {
+    records: Mutex<Records>,
+    /// Refused ports come from a socket, which is also read before each question to this record: otherwise a call could end before the
+    /// network thread has read the answer to its last connection.
+    ports: OnceLock<PortWatch>,
+}
 
 #[derive(Debug, Default)]
 struct Records {
@@ -67,13 +80,35 @@ impl RefusedLog {
         records.last.insert(if is_full { RefusedAccess::Further } else { access }, count);
     }
 
+    /// Records refused ports from now on.
+    pub(super) fn watch_ports(&self, socket: OwnedFd) {
+        // Cannot fail: a supervisor hands out its sockets once.
+        let _ = self.ports.set(PortWatch::new(socket));
+    }
+
+    /// Returns the socket that becomes readable with answers about ports.
+    pub(super) fn port_socket(&self) -> Option<&OwnedFd> {
+        self.ports.get().map(PortWatch::socket)
+    }
+
+    /// Takes the answers about ports that have come so far.
+    pub(super) fn take_ports(&self) {
+        let Some(ports) = self.ports.get() else { return };
+        let (refused, answered) = ports.drain();
+        refused.into_iter().for_each(|access| self.add(access));
+        let mut records = self.records();
+        answered.iter().for_each(|access| drop(records.last.remove(access)));
+    }
+
     /// Returns the current position.
     pub(crate) fn position(&self) -> u64 {
+        self.take_ports();
         self.records().count
     }
 
     /// Returns the access that was refused after a position, in order of its last refusal.
     pub(crate) fn since(&self, position: u64) -> Vec<RefusedAccess> {
+        self.take_ports();
         let records = self.records();
         let mut after: Vec<_> = records.last.iter().filter(|(_, last)| **last > position).collect();
         after.sort_by_key(|(_, last)| **last);
@@ -81,7 +116,7 @@ impl RefusedLog {
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

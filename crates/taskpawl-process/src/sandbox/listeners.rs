@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::mounts::{attach, copy, mount_memory, set_read_only};
-use crate::network::{Layout, MAX_ENDPOINTS, RESOLVER, lookup_order, resolver_settings};
+use crate::network::{Layout, MAX_ENDPOINTS, RESOLVER, lookup_order, resolver_settings, watch_ports};
 use crate::profile::{NetworkWall, Profile};
 use crate::sandbox::refusal::Refusal;
 
@@ -25,8 +25,8 @@ const FILES: Files = [
 /// An existing directory in the sandbox, used for a moment to create the files.
 const WORKPLACE: &str = "/dev/shm";
 
-/// Opens the sockets, and mounts files that lead to them. The engine serves the sockets: two of the resolver, and one for each endpoint
-/// of the profile. Without a network namespace there are none.
+/// Opens the sockets, and mounts files that lead to them. The engine serves the sockets: two of the resolver, one for each endpoint of
+/// the profile, and one that tells which ports were refused. Without a network namespace there are none.
 ///
 /// Must come after all other mounts, and before capabilities are dropped.
 pub(super) fn open(
@@ -66,6 +66,8 @@ fn sockets(layout: &Layout) -> io::Result<Vec<OwnedFd>> {
     for endpoint in layout.endpoints() {
         sockets.push(TcpListener::bind(endpoint.address)?.into());
     }
+    // An error means that refused ports are not recorded: in a container without the right to see packets.
+    sockets.extend(watch_ports());
     Ok(sockets)
 }
 

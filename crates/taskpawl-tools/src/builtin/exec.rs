@@ -17,7 +17,7 @@ use crate::error::ToolError;
 use crate::foresee::{Foreseen, missing_program};
 use crate::root::Root;
 use crate::sandbox::{
-    BeforeCall, ClosedPlaces, Hint, hidden_names, hint, hint_for_start, met_protected, of_hidden,
+    BeforeCall, ClosedPlaces, Hint, NamedGrant, hidden_names, hint, hint_for_start, met_protected, of_hidden,
 };
 use crate::scan::ScanBounds;
 use crate::text::last_line;
@@ -224,7 +224,7 @@ pub(crate) async fn run(
         Ok(outcome) => outcome,
         Err(error) => return Err(not_ended(cx, error).await),
     };
-    let mut report = report(&outcome);
+    let mut report = report(&cx.sandbox, &outcome);
     for (pointer, stream) in [("/stdout", &outcome.stdout), ("/stderr", &outcome.stderr)] {
         if stream.truncated {
             cx.report_cut(pointer);
@@ -349,7 +349,7 @@ fn environment(cx: &CallContext, env: BTreeMap<String, String>) -> Environment {
     Environment::clone(&cx.environment).with(changes)
 }
 
-fn report(outcome: &Outcome) -> Map<String, Value> {
+fn report(sandbox: &Sandbox, outcome: &Outcome) -> Map<String, Value> {
     let mut report = Map::new();
     report.insert("exitCode".to_owned(), outcome.code.into());
     report.insert("stdout".to_owned(), outcome.stdout.text.clone().into());
@@ -359,12 +359,12 @@ fn report(outcome: &Outcome) -> Map<String, Value> {
     if let Some(file) = truncated.and_then(|stream| stream.file.as_ref()) {
         report.insert("outputFile".to_owned(), file.to_string_lossy().into());
     }
-    report.insert("sandbox".to_owned(), in_force(outcome));
+    report.insert("sandbox".to_owned(), in_force(sandbox, outcome));
     report
 }
 
 /// Formats the enforced sandbox, and what it refused, as briefly as possible.
-fn in_force(outcome: &Outcome) -> Value {
+fn in_force(sandbox: &Sandbox, outcome: &Outcome) -> Value {
     let Some(enforcement) = outcome.enforcement.as_deref() else { return json!({"level": "off"}) };
     let network = match enforcement.network {
         NetworkWall::Namespace => "loopback",
@@ -374,6 +374,14 @@ fn in_force(outcome: &Outcome) -> Value {
     let mut said = json!({"level": enforcement.level, "network": network});
     if !enforcement.gaps.is_empty() {
         said["gaps"] = json!(enforcement.gaps);
+    }
+    if let Sandbox::On(profile) = sandbox {
+        let hosts = profile.hosts.iter().cloned().map(NamedGrant::Host);
+        let granted: Vec<NamedGrant> =
+            hosts.chain(profile.ports.iter().copied().map(NamedGrant::Port)).collect();
+        if !granted.is_empty() {
+            said["granted"] = json!(granted);
+        }
     }
     if !outcome.refused.is_empty() {
         said["refused"] = json!(outcome.refused);

@@ -20,6 +20,8 @@ words! {
         Ports = "ports",
         /// Further environment variables.
         Variables = "variables",
+        /// Grants that a person has remembered for a project.
+        Remembered = "remembered",
         /// Flags that widen the sandbox, given by coding agents.
         Agents = "agents",
     }
@@ -47,6 +49,7 @@ impl Power {
             Self::Hosts => "let programs reach hosts",
             Self::Ports => "let programs reach ports of this machine",
             Self::Variables => "give programs further variables",
+            Self::Remembered => "use remembered grants",
             Self::Agents => "let a coding agent widen the sandbox",
         }
     }

@@ -15,6 +15,7 @@ use super::excluded_paths::{is_within, open_up, real};
 use super::hard_links::OtherNames;
 use super::late::{self, LateFiles};
 use super::links::{Detour, leads_elsewhere, leads_out, links_in};
+use super::named_grant::NamedGrant;
 use super::places::SandboxPlaces;
 use super::settings::{SandboxMode, SandboxSettings, Widening};
 use super::{repositories, variables, worktree};
@@ -146,6 +147,26 @@ impl Confinement {
         unique(said.collect())
     }
 
+    /// Returns the access that remembered grants give to the calls of a plan. A path that is not there, or that a link leads elsewhere,
+    /// stays closed.
+    pub fn remembered(&self, plan: &str, is_model: bool) -> Widening {
+        let mut widening = Widening::default();
+        for remembered in
+            self.settings.remembered.iter().filter(|remembered| remembered.is_of(plan, is_model))
+        {
+            match &remembered.grant {
+                NamedGrant::Host(host) => widening.hosts.push(host.clone()),
+                NamedGrant::Port(port) => widening.ports.push(*port),
+                NamedGrant::Env(name) => widening.env.push(name.clone()),
+                NamedGrant::Read(path) => widening.read.extend(self.admitted("read", path.clone())),
+                NamedGrant::Write(path) => widening.write.extend(self.admitted("write", path.clone())),
+                // Never remembered.
+                NamedGrant::Off | NamedGrant::Net => {}
+            }
+        }
+        widening
+    }
+
     /// Like [`of_call`](Self::of_call), but returns only a result that is already computed, without reading the file system.
     pub fn made(&self, widening: &Widening) -> Option<CallSandbox> {
         self.lock().get(widening).cloned()
@@ -190,7 +211,9 @@ impl Confinement {
             let gaps = found.gap.iter().cloned().chain(gap).chain(unrecorded).collect();
             let profile = Arc::new(self.profile(widening, &rules, &found, gaps));
             let has_net = profile.network == Network::Full;
-            let variables = variables::variables(&self.settings, &self.places, has_net);
+            let env = self.settings.env.iter().chain(&widening.env).cloned().collect();
+            let settings = SandboxSettings { env, ..self.settings.clone() };
+            let variables = variables::variables(&settings, &self.places, has_net);
             CallSandbox {
                 sandbox: Sandbox::On(profile),
                 environment: Arc::new(Environment::Exactly(variables)),
@@ -239,8 +262,8 @@ impl Confinement {
         Profile {
             level: if settings.mode == SandboxMode::Strict { Level::Strict } else { Level::Standard },
             network: if settings.net || widening.net { Network::Full } else { Network::None },
-            hosts: unique(settings.hosts.clone()),
-            ports: unique(settings.ports.clone()),
+            hosts: unique(settings.hosts.iter().chain(&widening.hosts).cloned().collect()),
+            ports: unique(settings.ports.iter().chain(&widening.ports).copied().collect()),
             hidden: unique(opened(&rules.hidden, found.hidden(), &named)),
             administered: administered(rules),
             write: unique(write),

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl_process::{HostGrant, Network, Outcome, Profile, Program, RefusedAccess, Sandbox, SpawnError};
+use taskpawl_process::{
+    HostGrant, Network, Outcome, Profile, Program, RefusedAccess, Sandbox, SpawnError, powerful_server,
+};
 
 use super::closed::{ClosedPlaces, Unopened};
 use super::excluded_paths::{is_within, plain};
@@ -124,6 +126,8 @@ pub enum Grant {
     Network,
     /// Programs may reach a host, in the syntax of `HostGrant`.
     Host(String),
+    /// Programs may connect to a port of this machine.
+    Port(u16),
     /// Programs may read a path.
     Read(PathBuf),
     /// Programs may read and write a path.
@@ -145,7 +149,7 @@ impl Hint {
     fn without_grant_around(mut self, inner: &Path) -> Self {
         self.grant = self.grant.filter(|grant| match grant {
             Grant::Read(path) | Grant::Write(path) => !inner.starts_with(path),
-            Grant::Network | Grant::Host(_) => true,
+            Grant::Network | Grant::Host(_) | Grant::Port(_) => true,
         });
         self
     }
@@ -158,7 +162,7 @@ impl Hint {
         };
         self.grant = self.grant.filter(|grant| match grant {
             Grant::Read(path) | Grant::Write(path) => !is_private(path),
-            Grant::Network | Grant::Host(_) => true,
+            Grant::Network | Grant::Host(_) | Grant::Port(_) => true,
         });
         self
     }
@@ -234,11 +238,27 @@ fn of_refused(refused: &[RefusedAccess]) -> Option<Hint> {
             count => format!(" (and {count} more, in `sandbox.refused` of the result)"),
         };
         let text = format!(
-            "programs looked up `{first}`{more}, which is not granted; `--allow-host {first}` lets them reach it, if you trust this name"
+            "programs looked up `{first}`{more}, which is not granted; `--allow-host {first}` lets them reach it, if you trust this name; `taskpawl allow` remembers it"
         );
         return Some(Hint { text, grant: Some(Grant::Host((*first).to_owned())) });
     }
-    refused.iter().find_map(reason_at_granted).map(Hint::from)
+    let of_port = || refused.iter().find_map(port_hint);
+    refused.iter().find_map(reason_at_granted).map(Hint::from).or_else(of_port)
+}
+
+/// Returns a hint for a port at which a server of this machine listens.
+fn port_hint(access: &RefusedAccess) -> Option<Hint> {
+    let RefusedAccess::Port { port } = access else { return None };
+    if let Some(server) = powerful_server(*port) {
+        let text = format!(
+            "programs tried port {port} of this machine, that of {server}, whose clients can do everything; only `--sandbox off` reaches it"
+        );
+        return Some(text.into());
+    }
+    let text = format!(
+        "programs tried port {port} of this machine, where a server listens outside of the sandbox; `--allow-port {port}` lets them reach it, `taskpawl allow --port {port}` for later runs as well"
+    );
+    Some(Hint { text, grant: Some(Grant::Port(*port)) })
 }
 
 /// Explains why a granted name was not reached.
@@ -260,7 +280,7 @@ fn reason_at_granted(access: &RefusedAccess) -> Option<String> {
                 "`{name}` is one name too many beneath `*.{beneath}`; grant names that are needed themselves"
             )
         }
-        RefusedAccess::Host { .. } | RefusedAccess::Further | _ => return None,
+        RefusedAccess::Host { .. } | RefusedAccess::Port { .. } | RefusedAccess::Further | _ => return None,
     })
 }
 

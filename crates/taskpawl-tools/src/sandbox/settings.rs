@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use taskpawl_process::HostGrant;
 
+use super::named_grant::RememberedGrant;
+
 /// The kind of sandbox that programs run in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SandboxMode {
@@ -68,6 +70,8 @@ pub struct SandboxSettings {
     pub hide: Vec<PathBuf>,
     /// Paths that programs must not write although they lie in the project.
     pub protect: Vec<PathBuf>,
+    /// Grants that a person has remembered for plans of this project. They widen the sandbox of the calls of these plans.
+    pub remembered: Vec<RememberedGrant>,
     /// Further environment variables that programs see. `NAME_*` stands for all variables that start with `NAME_`.
     pub env: Vec<String>,
     /// The memory limit in bytes of all programs together. Systems without a delegated cgroup do not enforce it.
@@ -92,4 +96,25 @@ pub struct Widening {
     pub write: Vec<PathBuf>,
     /// Further paths to read.
     pub read: Vec<PathBuf>,
+    /// Hosts to reach.
+    pub hosts: Vec<HostGrant>,
+    /// Ports of this machine to connect to.
+    pub ports: Vec<u16>,
+    /// Further environment variables.
+    pub env: Vec<String>,
+}
+
+impl Widening {
+    /// Adds the access of another widening.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        let Self { net, write, read, hosts, ports, env } = other;
+        self.net |= net;
+        self.write.extend(write);
+        self.read.extend(read);
+        self.hosts.extend(hosts);
+        self.ports.extend(ports);
+        self.env.extend(env);
+        self
+    }
 }

@@ -232,7 +232,7 @@ fn a_refused_name_explains_errors_of_the_network_alone() {
     let asked = [host("registry.test"), host("b.test")];
     let unresolved = of("getaddrinfo ENOTFOUND registry.test", &asked).unwrap();
     assert_eq!(unresolved.grant, Some(Grant::Host("registry.test".to_owned())));
-    insta::assert_snapshot!(unresolved, @"programs looked up `registry.test` (and 1 more, in `sandbox.refused` of the result), which is not granted; `--allow-host registry.test` lets them reach it, if you trust this name");
+    insta::assert_snapshot!(unresolved, @"programs looked up `registry.test` (and 1 more, in `sandbox.refused` of the result), which is not granted; `--allow-host registry.test` lets them reach it, if you trust this name; `taskpawl allow` remembers it");
     assert_eq!(of("", &asked), Some(unresolved));
     // Another error is not blamed on a name that the program can do without.
     let other = of("write: file too large", &asked).unwrap();

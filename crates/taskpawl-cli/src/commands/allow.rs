@@ -1,0 +1,294 @@
+mod asked;
+mod choose;
+mod facts;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ArgGroup;
+use serde::Serialize;
+use taskpawl::model::value::format_time;
+use taskpawl::tools::{HostGrant, NamedGrant, Power, Ruling};
+
+use self::asked::{Asked, LastRun};
+use crate::app::App;
+use crate::commands::{question, sandbox};
+use crate::error::CliError;
+use crate::grants::{Entry, Grants, Project};
+use crate::shown::Shown;
+use crate::text::{Cell, Table, clean};
+
+/// Name of the command in refusals.
+const BY: &str = "allow";
+
+/// Remember grants for programs. Shows what the last run was refused, and remembers what a person grants
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[command(after_help = "\
+Without options it shows the hosts, ports and paths that the last run was refused: first those that a lock file, a setting \
+of a registry or a git remote of the project names, then those that a program alone has asked for, which are typed out. \
+Only a person at a terminal grants, and types the PIN if one is set. A grant holds for this project, in this directory, \
+and for the plan that it was learned from, and not for calls that models add. It is kept in your state directory. \
+`--allow-net` and `--sandbox off` are never remembered.
+
+Examples:
+  taskpawl allow
+  taskpawl allow --host packages.example.org
+  taskpawl allow --port 5432 --all-plans
+  taskpawl allow --list
+  taskpawl allow --remove --port 5432")]
+#[command(group(ArgGroup::new("instead").args(["list", "remove", "proposed"])))]
+pub(crate) struct Args {
+    /// Let programs reach this host on ports 443 and 80, or on the port given
+    #[arg(long, value_name = "NAME[:PORT]", value_parser = sandbox::granted_host)]
+    host: Vec<HostGrant>,
+    /// Let programs connect to this port of localhost
+    #[arg(long, value_name = "PORT", value_parser = sandbox::granted_port)]
+    port: Vec<u16>,
+    /// Let programs read this file or directory
+    #[arg(long, value_name = "PATH")]
+    read: Vec<PathBuf>,
+    /// Let programs write to this file or directory
+    #[arg(long, value_name = "PATH")]
+    write: Vec<PathBuf>,
+    /// Let programs see this variable
+    #[arg(long, value_name = "NAME")]
+    env: Vec<String>,
+    /// For the calls of this plan [default: that of the last run, or the only one]
+    #[arg(long, value_name = "NAME", conflicts_with = "all_plans")]
+    plan: Option<String>,
+    /// For the calls of every plan of the project
+    #[arg(long)]
+    all_plans: bool,
+    /// For calls that models add as well
+    #[arg(long)]
+    agents: bool,
+    /// Only show which grants are remembered, with their last use
+    #[arg(long)]
+    list: bool,
+    /// Forget the grants that are named
+    #[arg(long)]
+    remove: bool,
+    /// Show what the project proposes (`[sandbox] wants` of taskpawl.toml), and ask for each
+    #[arg(long)]
+    proposed: bool,
+}
+
+/// Lists, gives or removes remembered grants.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    if args.list {
+        return list(app);
+    }
+    let named = named(app, args)?;
+    match (args.remove, args.proposed, named.is_empty()) {
+        (true, _, true) => Err(CliError::usage_with(
+            "`--remove` removes grants that are named, and none is",
+            "`--list` shows them",
+        )),
+        (true, ..) => remove(app, &named),
+        (false, true, _) => proposed(app, args),
+        (false, false, true) => refused(app, args),
+        (false, false, false) => {
+            let asked = asked::of_last_run(app.reader()?.manager())?.map(|run| run.asked).unwrap_or_default();
+            give(app, args, &named, &asked)
+        }
+    }
+}
+
+/// Returns the grants that the options name.
+fn named(app: &App, args: &Args) -> Result<Vec<NamedGrant>, CliError> {
+    let paths = |flag, paths: &[PathBuf]| sandbox::places(flag, app.environment(), paths);
+    let hosts = args.host.iter().cloned().map(NamedGrant::Host);
+    let mut grants: Vec<NamedGrant> = hosts.chain(args.port.iter().copied().map(NamedGrant::Port)).collect();
+    grants.extend(paths("--read", &args.read)?.into_iter().map(NamedGrant::Read));
+    grants.extend(paths("--write", &args.write)?.into_iter().map(NamedGrant::Write));
+    for name in &args.env {
+        let grant = format!("env:{name}").parse();
+        grants.push(grant.map_err(|_| {
+            CliError::usage(format!("`--env {}` is not the name of a variable", clean(name)))
+        })?);
+    }
+    Ok(grants)
+}
+
+/// Remembers grants, after the caller proved to be a person.
+fn give(app: &App, args: &Args, grants: &[NamedGrant], asked: &[Asked]) -> Result<ExitCode, CliError> {
+    question::refuse_other_callers(app, BY)?;
+    let new = grants.iter().map(|grant| Ok((grant.clone(), plan_of(app, args, grant, asked)?)));
+    let new = new.collect::<Result<Vec<_>, CliError>>()?;
+    question::refuse_without_person(app, BY)?;
+    for power in [Power::Remembered].into_iter().chain(grants.iter().filter_map(crate::grants::power_of)) {
+        if app.policy()?.ruling(power).ruling == Ruling::Never {
+            app.leave_to_person(power, BY)?;
+        }
+    }
+    let (project, now) = (Project::of(app)?, app.source()?.now());
+    Grants::change(app, |own| {
+        for (grant, plan) in &new {
+            let entry = Entry::new(project.clone(), grant.clone(), plan.clone(), args.agents, now);
+            own.retain(|known| !known.is_same(&entry));
+            own.push(entry);
+        }
+    })?;
+    for (grant, plan) in &new {
+        app.out().remark(&format!("remembered: {grant}, {}", holds_for(plan.as_deref())));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the plan that a grant holds for; `None` for all plans.
+fn plan_of(app: &App, args: &Args, grant: &NamedGrant, asked: &[Asked]) -> Result<Option<String>, CliError> {
+    if args.all_plans || args.plan.is_some() {
+        return Ok(args.plan.clone());
+    }
+    let learned = asked.iter().filter(|asked| asked.grant.covers(grant) || grant.covers(&asked.grant));
+    let learned: BTreeSet<String> = learned.flat_map(|asked| asked.plans.iter().cloned()).collect();
+    if learned.len() == 1 {
+        return Ok(learned.into_iter().next());
+    }
+    let plans = app.reader()?.manager().read(|view| Ok(view.plans()?))?;
+    match &plans[..] {
+        [] => Ok(Some(String::new())),
+        [only] => Ok(Some(only.name.clone())),
+        _ => Err(CliError::usage_with(
+            format!("it is not clear which plan {grant} is for"),
+            "name it with `--plan NAME`, or add `--all-plans`",
+        )),
+    }
+}
+
+fn holds_for(plan: Option<&str>) -> String {
+    match plan {
+        None => "for all plans".to_owned(),
+        Some("") => "for tasks without a plan".to_owned(),
+        Some(plan) => format!("for plan `{}`", clean(plan)),
+    }
+}
+
+fn remove(app: &App, named: &[NamedGrant]) -> Result<ExitCode, CliError> {
+    // Less access needs no PIN.
+    question::refuse_other_callers(app, BY)?;
+    let mut count = 0;
+    Grants::change(app, |own| {
+        let before = own.len();
+        own.retain(|entry| !named.contains(&entry.grant));
+        count = before - own.len();
+    })?;
+    app.out().remark(if count == 0 { "none of it was remembered" } else { "it is no longer remembered" });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A remembered grant in `--json`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'a> {
+    grant: &'a NamedGrant,
+    /// Absent for all plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<&'a str>,
+    agents: bool,
+    since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used: Option<String>,
+}
+
+fn list(app: &App) -> Result<ExitCode, CliError> {
+    let entries = Grants::of_project(app)?;
+    let listed = entries.iter().map(|entry| Listed {
+        grant: &entry.grant,
+        plan: entry.plan.as_deref(),
+        agents: entry.agents,
+        since: format_time(entry.at),
+        last_used: entry.last_used.map(format_time),
+    });
+    let listed: Vec<Listed<'_>> = listed.collect();
+    let out = app.out();
+    if out.is_json {
+        return out.data(&listed);
+    }
+    let mut table = Table::new(2);
+    for entry in &listed {
+        let agents = if entry.agents { ", also those that models add" } else { "" };
+        let used = entry.last_used.as_ref().map_or("never used".to_owned(), |at| format!("last used {at}"));
+        let cells = [entry.grant.to_string(), format!("{}{agents}", holds_for(entry.plan)), used];
+        table.row(cells.iter().map(Cell::new).collect());
+    }
+    out.print(table.render(out.paint, out.width))?;
+    if listed.is_empty() {
+        out.remark("nothing is remembered for this project");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what the last run was refused, and asks a person at a terminal which of it to remember.
+fn refused(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    let Some(LastRun { id, started_at, mut asked }) = asked::of_last_run(app.reader()?.manager())? else {
+        out.remark("there was no run");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let known = Grants::of_project(app)?;
+    asked.retain(|asked| !known.iter().any(|entry| entry.grant.covers(&asked.grant)));
+    facts::add_places(&mut asked, &app.place()?.root, started_at);
+    if out.is_json {
+        return out.data(&serde_json::json!({"run": id, "asked": asked}));
+    }
+    if asked.is_empty() {
+        out.remark("the last run was refused nothing that can be granted");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (named, alone): (Vec<Asked>, Vec<Asked>) = asked.into_iter().partition(|asked| asked.place.is_some());
+    out.print(choose::text(&named, &alone))?;
+    if question::refuse_other_callers(app, BY).is_err() {
+        out.remark("a person grants it at a terminal: `taskpawl allow`");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let grants = choose::chosen(&named, &alone);
+    if grants.is_empty() {
+        out.remark("nothing was granted");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let all: Vec<Asked> = named.into_iter().chain(alone).collect();
+    give(app, args, &grants, &all)
+}
+
+/// Shows what the project proposes, and remembers what a person grants of it.
+fn proposed(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let open = open_proposals(app)?;
+    let out = app.out();
+    if out.is_json {
+        return out.data(&open);
+    }
+    if open.is_empty() {
+        out.remark("the project proposes nothing that is not granted");
+        return Ok(ExitCode::SUCCESS);
+    }
+    question::refuse_other_callers(app, BY)?;
+    let mut grants = Vec::new();
+    for grant in open {
+        let question =
+            Shown::from(format!("Let programs of this project have {}? [y/N] ", choose::shown(&grant)));
+        if choose::answer(&question)
+            .is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes"))
+        {
+            grants.push(grant);
+        }
+    }
+    if grants.is_empty() {
+        out.remark("nothing was granted");
+        return Ok(ExitCode::SUCCESS);
+    }
+    give(app, args, &grants, &[])
+}
+
+/// Returns the proposals of the project that no remembered grant covers.
+pub(crate) fn open_proposals(app: &App) -> Result<Vec<NamedGrant>, CliError> {
+    let wants = app.config()?.wants();
+    if wants.is_empty() || app.place().is_err() {
+        return Ok(Vec::new());
+    }
+    let known = Grants::of_project(app)?;
+    let is_open = |want: &&NamedGrant| !known.iter().any(|entry| entry.grant.covers(want));
+    Ok(wants.iter().filter(is_open).cloned().collect())
+}

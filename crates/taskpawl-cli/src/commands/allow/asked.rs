@@ -1,0 +1,113 @@
+//! The access that the last run was refused, with the tasks that asked for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value;
+use taskpawl::model::task::{CallRecord, Grant};
+use taskpawl::model::value::{TaskId, Timestamp};
+use taskpawl::tools::NamedGrant;
+use taskpawl::{HistoryFilter, Manager, RunFilter};
+
+use crate::error::CliError;
+
+/// Access that a run was refused, and that a person can grant.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Asked {
+    pub(super) grant: NamedGrant,
+    /// The tasks that asked for it.
+    pub(super) tasks: BTreeSet<TaskId>,
+    /// The programs of the calls that asked for it.
+    pub(super) programs: BTreeSet<String>,
+    /// The number of calls that asked for it.
+    pub(super) calls: usize,
+    /// The plans of the tasks; "" for tasks without a plan.
+    pub(super) plans: BTreeSet<String>,
+    /// The place in the project that names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) place: Option<String>,
+}
+
+/// The last run, with all that it was refused.
+#[derive(Debug)]
+pub(super) struct LastRun {
+    pub(super) id: String,
+    pub(super) started_at: Timestamp,
+    pub(super) asked: Vec<Asked>,
+}
+
+/// Reads what the last run was refused; `None` without a run.
+pub(super) fn of_last_run(manager: &Manager) -> Result<Option<LastRun>, CliError> {
+    let Some(run) = manager.runs(&RunFilter { limit: 1 })?.into_iter().next() else { return Ok(None) };
+    let filter = HistoryFilter { run: Some(run.id.to_string()), ..HistoryFilter::default() };
+    let events = manager.find_history(&filter)?;
+    let tasks: BTreeSet<TaskId> = events.into_iter().filter_map(|entry| entry.event.task).collect();
+    let mut asked = BTreeMap::new();
+    manager.read(|view| {
+        for id in &tasks {
+            let Some(key) = view.key(id.as_str())? else { continue };
+            let plan = view.task(key)?.and_then(|task| task.plan);
+            for call in view.calls(key)? {
+                take(&mut asked, id, plan.as_deref().unwrap_or_default(), &call);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(Some(LastRun {
+        id: run.id.to_string(),
+        started_at: run.started_at,
+        asked: asked.into_values().collect(),
+    }))
+}
+
+fn take(asked: &mut BTreeMap<NamedGrant, Asked>, task: &TaskId, plan: &str, call: &CallRecord) {
+    for grant in refused(call) {
+        let entry = asked.entry(grant.clone()).or_insert_with(|| Asked {
+            grant,
+            tasks: BTreeSet::new(),
+            programs: BTreeSet::new(),
+            calls: 0,
+            plans: BTreeSet::new(),
+            place: None,
+        });
+        entry.tasks.insert(task.clone());
+        entry.programs.insert(program(call));
+        entry.calls += 1;
+        entry.plans.insert(plan.to_owned());
+    }
+}
+
+/// Returns the grants that would give a call the access that it was refused.
+fn refused(call: &CallRecord) -> BTreeSet<NamedGrant> {
+    let recorded = call.body.result.as_ref().and_then(|result| result.pointer("/sandbox/refused"));
+    let recorded = recorded.and_then(Value::as_array).into_iter().flatten().filter_map(grant_of);
+    let named =
+        call.body.error.as_ref().and_then(|error| error.grant.as_ref()).and_then(|grant| match grant {
+            Grant::Host(host) => Some(format!("host:{host}")),
+            Grant::Read(path) => Some(format!("read:{path}")),
+            Grant::Write(path) => Some(format!("write:{path}")),
+            Grant::Port(port) => Some(format!("port:{port}")),
+            // The whole network is never remembered.
+            Grant::Network | _ => None,
+        });
+    recorded.chain(named.and_then(|text| text.parse().ok())).collect()
+}
+
+fn grant_of(refused: &Value) -> Option<NamedGrant> {
+    let text = match refused.get("kind")?.as_str()? {
+        "host" => format!("host:{}", refused.get("name")?.as_str()?),
+        "port" => format!("port:{}", refused.get("port")?.as_u64()?),
+        _ => return None,
+    };
+    text.parse().ok()
+}
+
+/// Returns the program that a call runs, as far as its arguments tell.
+fn program(call: &CallRecord) -> String {
+    let args = call.body.args.as_ref().unwrap_or(&call.spec.args);
+    let first = args.get("argv").and_then(|argv| argv.get(0)).and_then(Value::as_str);
+    let of_line =
+        || args.get("command").and_then(Value::as_str).and_then(|line| line.split_whitespace().next());
+    first.or_else(of_line).unwrap_or(&call.spec.tool_name).to_owned()
+}

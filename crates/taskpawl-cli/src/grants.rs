@@ -1,0 +1,188 @@
+//! Grants that a person has remembered for the plans of a project.
+//!
+//! They are kept in the user's state directory, which programs cannot reach, by the id and the path of the project: a copy of a project has
+//! no grants of its own accord.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use taskpawl::model::value::Timestamp;
+use taskpawl::tools::{NamedGrant, Power, RememberedGrant, Ruling, read_if_there};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::text::clean;
+use crate::trust::{real, state_directory_of, state_file, write_state};
+
+/// The largest file that is read, in bytes.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The remembered grants of all projects.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Grants {
+    grants: Vec<Entry>,
+}
+
+/// A remembered grant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entry {
+    project: Project,
+    pub(crate) grant: NamedGrant,
+    /// The plan whose calls have it; absent for all plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<String>,
+    /// Calls that models wrote have it as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) agents: bool,
+    pub(crate) at: Timestamp,
+    /// The start of the last run that took it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_used: Option<Timestamp>,
+}
+
+/// The project that a grant holds for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Project {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    path: PathBuf,
+}
+
+impl Project {
+    pub(crate) fn of(app: &App) -> Result<Self, CliError> {
+        let place = app.place()?;
+        Ok(Self { id: place.id.clone(), path: real(&place.root) })
+    }
+}
+
+impl Entry {
+    pub(crate) fn new(
+        project: Project,
+        grant: NamedGrant,
+        plan: Option<String>,
+        agents: bool,
+        at: Timestamp,
+    ) -> Self {
+        Self { project, grant, plan, agents, at, last_used: None }
+    }
+
+    /// Returns whether both are the same grant for the same calls.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.remembered() == other.remembered()
+    }
+
+    fn remembered(&self) -> RememberedGrant {
+        RememberedGrant { plan: self.plan.clone(), agents: self.agents, grant: self.grant.clone() }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let grant = clean(&self.grant.to_string());
+        match self.plan.as_deref() {
+            None => write!(f, "{grant} (all plans)"),
+            Some("") => write!(f, "{grant} (tasks without a plan)"),
+            Some(plan) => write!(f, "{grant} (plan `{}`)", clean(plan)),
+        }
+    }
+}
+
+impl Grants {
+    fn read(path: &Path) -> io::Result<Self> {
+        match read_if_there(path, MAX_BYTES)? {
+            Some(text) => serde_json::from_str(&text).map_err(Into::into),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Returns the grants of this project, in the order in which they were given.
+    pub(crate) fn of_project(app: &App) -> Result<Vec<Entry>, CliError> {
+        let Some(path) = path(app) else { return Ok(Vec::new()) };
+        let grants = Self::read(&path).map_err(|source| CliError::File { action: "read", path, source })?;
+        let project = Project::of(app)?;
+        Ok(grants.grants.into_iter().filter(|entry| entry.project == project).collect())
+    }
+
+    /// Changes the grants of this project. A lock keeps a run that records its use from undoing what another command changes.
+    pub(crate) fn change(app: &App, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), CliError> {
+        let Some(path) = path(app) else {
+            return Err(CliError::usage_with("there is no place for remembered grants", "set HOME"));
+        };
+        let project = Project::of(app)?;
+        let changed = || {
+            let lock = lock(&path)?;
+            let mut grants = Self::read(&path)?;
+            let (mut own, others): (Vec<Entry>, Vec<Entry>) =
+                grants.grants.into_iter().partition(|entry| entry.project == project);
+            change(&mut own);
+            grants = Self { grants: others.into_iter().chain(own).collect() };
+            write_state(&path, &serde_json::to_string_pretty(&grants)?)?;
+            drop(lock);
+            Ok(())
+        };
+        changed().map_err(|source| CliError::File { action: "write", path: path.clone(), source })
+    }
+}
+
+fn path(app: &App) -> Option<PathBuf> {
+    state_file(app, "grants.json")
+}
+
+/// Takes the lock on the grants until the file is dropped.
+fn lock(path: &Path) -> io::Result<File> {
+    state_directory_of(path)?;
+    let file =
+        fs::OpenOptions::new().write(true).create(true).truncate(false).open(path.with_extension("lock"))?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// Returns the remembered grants that the policy lets runs of this project have.
+pub(crate) fn in_force(app: &App) -> Result<Vec<Entry>, CliError> {
+    // Without a project nothing is remembered.
+    if app.place().is_err() {
+        return Ok(Vec::new());
+    }
+    let policy = app.policy()?;
+    let is_never = |power| policy.ruling(power).ruling == Ruling::Never;
+    if is_never(Power::Remembered) {
+        return Ok(Vec::new());
+    }
+    let entries = Grants::of_project(app)?;
+    Ok(entries
+        .into_iter()
+        .filter(|entry| power_of(&entry.grant).is_some_and(|power| !is_never(power)))
+        .collect())
+}
+
+/// Returns the power that a remembered grant uses; `None` for grants that are never remembered.
+pub(crate) fn power_of(grant: &NamedGrant) -> Option<Power> {
+    match grant {
+        NamedGrant::Host(_) => Some(Power::Hosts),
+        NamedGrant::Port(_) => Some(Power::Ports),
+        NamedGrant::Read(_) | NamedGrant::Write(_) => Some(Power::Paths),
+        NamedGrant::Env(_) => Some(Power::Variables),
+        NamedGrant::Off | NamedGrant::Net | _ => None,
+    }
+}
+
+/// Returns remembered grants as settings of the sandbox.
+pub(crate) fn settings(entries: &[Entry]) -> Vec<RememberedGrant> {
+    entries.iter().map(Entry::remembered).collect()
+}
+
+/// Records that a run takes these grants.
+pub(crate) fn record_use(app: &App, used: &[Entry]) -> Result<(), CliError> {
+    if used.is_empty() {
+        return Ok(());
+    }
+    let now = app.source()?.now();
+    Grants::change(app, |own| {
+        let is_used = |entry: &&mut Entry| used.iter().any(|used| used.is_same(entry));
+        own.iter_mut().filter(is_used).for_each(|entry| entry.last_used = Some(now));
+    })
+}

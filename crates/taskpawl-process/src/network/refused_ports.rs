@@ -1,0 +1,241 @@
+//! Connections to ports at which nothing listens inside, but a server of this machine does outside.
+//!
+//! The supervisor opens a packet socket in the network namespace of the programs, with a filter for two answers: a connection is refused
+//! (RST and ACK with the number zero), or accepted (SYN and ACK). It only listens, so that it neither delays a connection nor decides
+//! about one.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socket_with};
+
+use super::layout::is_of_name;
+use super::own_listener::OwnListener;
+use super::refused::RefusedAccess;
+
+/// The bytes of each packet that are delivered. The ports are within the first of them, whatever options the packet has.
+const SNAP: u32 = 96;
+
+/// The time for which the answer whether a server listens outside is used again.
+const FRESH: Duration = Duration::from_secs(1);
+
+const TCP: u8 = 6;
+const SYN_ACK: u32 = 0x12;
+const RST_ACK: u32 = 0x14;
+
+/// Opens the socket in the current network namespace. Needs `CAP_NET_RAW` there.
+#[expect(unsafe_code, reason = "there is no safe way to attach a filter and to bind a packet socket")]
+pub(crate) fn open() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    // Without a protocol it receives nothing until it is bound.
+    let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, flags, None)?;
+    let mut filter = filter();
+    let length = u16::try_from(filter.len()).unwrap_or_default();
+    let program = libc::sock_fprog { len: length, filter: filter.as_mut_ptr() };
+    // SAFETY: the kernel copies the valid program, and keeps no pointer to it.
+    let attached = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of::<libc::sock_fprog>().try_into().unwrap_or_default(),
+        )
+    };
+    if attached != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `sockaddr_ll` is plain data, for which all bits zero are valid.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = u16::try_from(libc::AF_PACKET).unwrap_or_default();
+    address.sll_protocol = u16::try_from(libc::ETH_P_ALL).unwrap_or_default().to_be();
+    // SAFETY: the kernel reads a valid address, and keeps no pointer to it.
+    let bound = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>().try_into().unwrap_or_default(),
+        )
+    };
+    if bound == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Returns the filter: TCP over IPv4 or IPv6 with SYN and ACK, or with RST, ACK and the sequence number zero.
+fn filter() -> Vec<libc::sock_filter> {
+    const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+    const LOAD_BYTE_AT: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_IND;
+    const LOAD_WORD_AT: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_IND;
+    const EQUALS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    #[expect(clippy::cast_possible_truncation, reason = "codes of instructions have sixteen bits")]
+    let op = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let (reject, accept) =
+        (op(libc::BPF_RET | libc::BPF_K, 0, 0, 0), op(libc::BPF_RET | libc::BPF_K, 0, 0, SNAP));
+    vec![
+        op(LOAD_BYTE, 0, 0, 0),
+        op(libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K, 0, 0, 4),
+        op(EQUALS, 0, 4, 4),
+        // IPv4: the length of its header goes into X.
+        op(LOAD_BYTE, 0, 0, 9),
+        op(EQUALS, 0, 11, u32::from(TCP)),
+        op(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0, 0),
+        op(libc::BPF_JMP | libc::BPF_JA, 0, 0, 3),
+        // IPv6 without further headers.
+        op(LOAD_BYTE, 0, 0, 6),
+        op(EQUALS, 0, 7, u32::from(TCP)),
+        op(libc::BPF_LDX | libc::BPF_W | libc::BPF_IMM, 0, 0, 40),
+        // Flags of TCP.
+        op(LOAD_BYTE_AT, 0, 0, 13),
+        op(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, SYN_ACK | RST_ACK),
+        op(EQUALS, 4, 0, SYN_ACK),
+        op(EQUALS, 0, 2, RST_ACK),
+        op(LOAD_WORD_AT, 0, 0, 4),
+        op(EQUALS, 1, 0, 0),
+        reject,
+        accept,
+    ]
+}
+
+/// An answer to a connection of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Answer {
+    address: IpAddr,
+    port: u16,
+    is_refused: bool,
+}
+
+impl Answer {
+    /// Reads the source and the flags of a packet that has passed the filter.
+    fn read(packet: &[u8]) -> Option<Self> {
+        let (address, head): (IpAddr, usize) = match packet.first()? >> 4 {
+            4 => (<[u8; 4]>::try_from(packet.get(12..16)?).ok()?.into(), usize::from(packet[0] & 15) * 4),
+            6 => (<[u8; 16]>::try_from(packet.get(8..24)?).ok()?.into(), 40),
+            _ => return None,
+        };
+        let tcp = packet.get(head..)?;
+        let port = u16::from_be_bytes(tcp.get(..2)?.try_into().ok()?);
+        Some(Self { address, port, is_refused: u32::from(*tcp.get(13)?) & RST_ACK == RST_ACK })
+    }
+
+    /// Returns whether the address is that of this machine for programs outside.
+    fn is_of_machine(&self) -> bool {
+        match self.address {
+            IpAddr::V4(address) => address.is_loopback() && !is_of_name(address),
+            IpAddr::V6(address) => {
+                address == Ipv6Addr::LOCALHOST
+                    || address.to_ipv4_mapped().is_some_and(|address| address == Ipv4Addr::LOCALHOST)
+            }
+        }
+    }
+}
+
+/// The packet socket of a supervisor, and the ports at which its programs listen or have listened.
+#[derive(Debug)]
+pub(super) struct PortWatch {
+    socket: OwnedFd,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// A port that was refused while its server of the run started up is not missing.
+    answered: BTreeSet<u16>,
+    /// The ports at which servers of this machine listen, and the time when they were listed.
+    outside: Option<(Instant, BTreeSet<u16>)>,
+}
+
+impl PortWatch {
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        Self { socket, state: Mutex::default() }
+    }
+
+    pub(super) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// Reads all waiting answers. Returns the ports that were refused, and those that have answered.
+    pub(super) fn drain(&self) -> (Vec<RefusedAccess>, Vec<RefusedAccess>) {
+        let mut buffer = [0; SNAP as usize];
+        let (mut refused, mut answered) = (Vec::new(), Vec::new());
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Bounded, so that a program which connects without end does not hold the reader.
+        for _ in 0..4096 {
+            let Ok((_, length)) = recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) else { break };
+            let answer = buffer.get(..length).and_then(Answer::read).filter(Answer::is_of_machine);
+            let Some(Answer { port, is_refused, .. }) = answer else { continue };
+            if !is_refused {
+                state.answered.insert(port);
+                answered.push(RefusedAccess::Port { port });
+            } else if !state.answered.contains(&port) && state.listens_outside(port) {
+                refused.push(RefusedAccess::Port { port });
+            }
+        }
+        (refused, answered)
+    }
+}
+
+impl State {
+    fn listens_outside(&mut self, port: u16) -> bool {
+        let is_fresh = self.outside.as_ref().is_some_and(|(at, _)| at.elapsed() < FRESH);
+        if !is_fresh {
+            let lists = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"]
+                .map(|file| fs::read_to_string(file).unwrap_or_default());
+            self.outside = Some((
+                Instant::now(),
+                lists.iter().flat_map(|list| list.lines().filter_map(listening)).collect(),
+            ));
+        }
+        let is_listed = self.outside.as_ref().is_some_and(|(_, ports)| ports.contains(&port));
+        is_listed && !OwnListener::is_announced(port)
+    }
+}
+
+/// Returns the port of a line of `/proc/net/tcp`, if a server listens there for programs of this machine.
+fn listening(line: &str) -> Option<u16> {
+    let mut words = line.split_whitespace().skip(1);
+    let (address, port) = words.next()?.rsplit_once(':')?;
+    let is_listening = words.nth(1)? == "0A";
+    let is_any = address.bytes().all(|byte| byte == b'0');
+    // Words of the address are in the order of this machine.
+    let loopback = format!("{:08X}", u32::from_ne_bytes(Ipv4Addr::LOCALHOST.octets()));
+    let is_loopback = address == loopback || address == "00000000000000000000000001000000";
+    (is_listening && (is_any || is_loopback)).then(|| u16::from_str_radix(port, 16).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_outside_are_those_that_listen_for_programs_of_this_machine() {
+        let lines = [
+            "  sl  local_address rem_address   st tx_queue",
+            "   0: 0100007F:1538 00000000:0000 0A 00000000:00000000",
+            "   1: 00000000:0016 00000000:0000 0A 00000000:00000000",
+            "   2: 0100007F:1539 0100007F:1538 01 00000000:00000000",
+            "   3: 0A00000A:0050 00000000:0000 0A 00000000:00000000",
+            "   4: 00000000000000000000000001000000:0CEA 00000000000000000000000000000000:0000 0A 0",
+        ];
+        let ports: Vec<u16> = lines.iter().filter_map(|line| listening(line)).collect();
+        assert_eq!(ports, [5432, 22, 3306]);
+    }
+
+    #[test]
+    fn odd_packets_are_no_answers() {
+        for packet in [&[][..], &[0x45], &[0x60; 40], &[0x4f; 20], &[0xff; 96]] {
+            assert_eq!(Answer::read(packet), None);
+        }
+        let mut packet = vec![0; 40];
+        packet[0] = 0x45;
+        packet[12..16].copy_from_slice(&[127, 0, 0, 1]);
+        packet[20..22].copy_from_slice(&5432_u16.to_be_bytes());
+        packet[33] = 0x14;
+        let answer = Answer { address: Ipv4Addr::LOCALHOST.into(), port: 5432, is_refused: true };
+        assert_eq!(Answer::read(&packet), Some(answer));
+        assert!(answer.is_of_machine());
+    }
+}
