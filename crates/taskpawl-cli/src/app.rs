@@ -351,7 +351,9 @@ impl App {
         let settings = sandbox.settings(self)?;
         self.ask_for_powers(&settings)?;
         self.tell_grants(&settings)?;
-        self.onlooker(sandbox)
+        let plans = self.onlooker(sandbox)?;
+        self.check_isolation(&plans)?;
+        Ok(plans)
     }
 
     /// Does the same as [`runner`](Self::runner), but records nothing and prints no warnings.
@@ -446,6 +448,23 @@ impl App {
         let policy = self.policy()?;
         let asked = powers_of(settings).into_iter().find(|power| policy.ruling(*power).ruling == Ruling::Ask);
         asked.map_or(Ok(()), |power| self.leave_to_person(power, power.as_str()))
+    }
+
+    /// Refuses to run programs with less isolation than a policy demands.
+    fn check_isolation(&self, plans: &Taskpawl) -> Result<(), CliError> {
+        let Some((least, place)) = self.policy()?.least_level() else { return Ok(()) };
+        let tried = plans.engine().probe_sandbox();
+        let is_enough = matches!(&tried, Ok(Some(enforcement)) if enforcement.isolation() <= least);
+        if is_enough {
+            return Ok(());
+        }
+        let have = match tried {
+            Ok(Some(enforcement)) => format!("level {}", enforcement.isolation().as_str()),
+            Ok(None) => "no sandbox".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let why = format!("{place} demands level {}, and this system has: {have}", least.as_str());
+        Err(CliError::Forbidden { what: "run programs", why })
     }
 
     /// Says which remembered grants a run takes, records their use, and names what the project proposes beyond them.

@@ -71,7 +71,7 @@ pub use piped::{Piped, PipedEnd};
 pub use private::{keep_owner_rights, make_private_directories, make_private_directory};
 pub use probe::{bubblewrap, probe};
 pub use profile::{
-    Enforcement, Layers, Level, Network, NetworkWall, Profile, ResourceLimits, Sandbox, Substitute,
+    Enforcement, Isolation, Layers, Level, Network, NetworkWall, Profile, ResourceLimits, Sandbox, Substitute,
 };
 pub use program::{End, Limits, Outcome, Program};
 pub use programs::{Programs, Supervision};

@@ -158,6 +158,53 @@ pub struct Enforcement {
     pub gaps: Vec<String>,
 }
 
+/// How much of the sandbox a system enforces, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Isolation {
+    /// Everything: mounts, a process namespace, and a network namespace unless the network is granted.
+    A,
+    /// Some of the namespaces, as in a user namespace without rights.
+    B,
+    /// No namespace; Landlock, also for the network, and the filter of system calls.
+    C,
+    /// No namespace, and Landlock without rules for the network.
+    D,
+}
+
+/// The first version of Landlock with rules for the network.
+const LANDLOCK_OF_NETWORK: u32 = 4;
+
+impl Isolation {
+    /// All levels, the best first.
+    pub const ALL: [Self; 4] = [Self::A, Self::B, Self::C, Self::D];
+
+    /// Returns the letter.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::B => "B",
+            Self::C => "C",
+            Self::D => "D",
+        }
+    }
+}
+
+impl Enforcement {
+    /// Returns how much of the sandbox was enforced.
+    pub fn isolation(&self) -> Isolation {
+        let namespaces = [self.mounts, self.own_processes, self.network == NetworkWall::Namespace];
+        if self.mounts && self.own_processes && self.network != NetworkWall::Filter {
+            Isolation::A
+        } else if namespaces.contains(&true) {
+            Isolation::B
+        } else if self.landlock >= LANDLOCK_OF_NETWORK {
+            Isolation::C
+        } else {
+            Isolation::D
+        }
+    }
+}
+
 /// The mechanism that blocks the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -169,4 +216,23 @@ pub enum NetworkWall {
     /// None: the programs can use the network.
     #[default]
     Open,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_isolation_is_named_by_what_is_enforced() {
+        let of = |mounts, own_processes, network, landlock| {
+            Enforcement { mounts, own_processes, network, landlock, ..Enforcement::default() }.isolation()
+        };
+        assert_eq!(of(true, true, NetworkWall::Namespace, 6), Isolation::A);
+        assert_eq!(of(true, true, NetworkWall::Open, 1), Isolation::A);
+        assert_eq!(of(true, false, NetworkWall::Namespace, 6), Isolation::B);
+        assert_eq!(of(false, false, NetworkWall::Namespace, 6), Isolation::B);
+        assert_eq!(of(true, true, NetworkWall::Filter, 6), Isolation::B);
+        assert_eq!(of(false, false, NetworkWall::Filter, 6), Isolation::C);
+        assert_eq!(of(false, false, NetworkWall::Open, 3), Isolation::D);
+    }
 }

@@ -165,7 +165,10 @@ fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Diagnostic {
             };
             let processes = if enforcement.own_processes { ", processes of their own" } else { "" };
             let landlock = enforcement.landlock;
-            let message = format!("they run in a sandbox: Landlock {landlock}{mounts}{processes}, {network}");
+            let isolation = enforcement.isolation().as_str();
+            let message = format!(
+                "they run in a sandbox of level {isolation}: Landlock {landlock}{mounts}{processes}, {network}"
+            );
             let gaps = gaps(&enforcement);
             diagnostic(message, if gaps.is_empty() { "it has no known gap".to_owned() } else { gaps })
         }

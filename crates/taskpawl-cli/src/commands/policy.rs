@@ -12,7 +12,8 @@ use taskpawl::model::task::PolicyDecision;
 use taskpawl::model::task::{CallSpec, Origin, UntrustedValue};
 use taskpawl::model::value::CallId;
 use taskpawl::tools::{
-    CallOrigin, Decision, Explained, Layer, LayerKind, NamedGrant, PolicyCall, Rule, SandboxNeed,
+    CallOrigin, Decision, Explained, Layer, LayerKind, NamedGrant, Policy, PolicyCall, Power, PowerInForce,
+    Rule, SandboxNeed,
 };
 
 use crate::app::App;
@@ -44,7 +45,8 @@ built-in tools that only read. A rule says what it is about, and what is decided
 Examples:
   taskpawl policy check \"cargo test && git push\"
   taskpawl policy check --tool github/create_issue --origin mcp
-  taskpawl policy list")]
+  taskpawl policy list
+  taskpawl policy effective")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -55,6 +57,8 @@ enum What {
     Check(Box<CheckArgs>),
     /// Show the rules of every file
     List,
+    /// Show what is in force about the sandbox and decisions, and which file says so
+    Effective,
 }
 
 /// Say what would be decided about a call, and why
@@ -152,6 +156,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
         What::Check(args) => check(app, args),
         What::List => list(app),
+        What::Effective => effective(app),
     }
 }
 
@@ -389,6 +394,83 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         }
     }
     out.print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What all files together say about the sandbox and decisions.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Effective {
+    powers: Vec<PowerInForce>,
+    /// Flags that coding agents may give.
+    agents_may: Vec<NamedGrant>,
+    least_level: InForce,
+    pin: InForce,
+    origins: Vec<OriginInForce>,
+}
+
+/// A setting with the place that makes it.
+#[derive(Serialize)]
+struct InForce {
+    value: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
+}
+
+/// The default for the calls of an origin to which no rule applies.
+#[derive(Serialize)]
+struct OriginInForce {
+    origin: CallOrigin,
+    #[serde(flatten)]
+    setting: InForce,
+}
+
+impl Effective {
+    fn of(policy: &Policy) -> Self {
+        let granted = policy.layers().iter().flat_map(Layer::agent_grants);
+        let origin = |origin: &CallOrigin| {
+            let (standing, place) = policy.standing(*origin);
+            OriginInForce { origin: *origin, setting: InForce { value: standing.as_str(), place } }
+        };
+        let least = policy.least_level();
+        let pin = policy.requires_pin();
+        Self {
+            powers: Power::ALL.iter().map(|power| policy.ruling(*power)).collect(),
+            agents_may: granted.filter(|grant| policy.agents_may(grant)).cloned().collect(),
+            least_level: InForce {
+                value: least.as_ref().map_or("D", |(least, _)| least.as_str()),
+                place: least.map(|(_, place)| place),
+            },
+            pin: InForce { value: if pin.is_some() { "required" } else { "optional" }, place: pin },
+            origins: CallOrigin::ALL.iter().map(origin).collect(),
+        }
+    }
+}
+
+/// Shows the strictest of all files, and where it comes from.
+fn effective(app: &App) -> Result<ExitCode, CliError> {
+    let effective = Effective::of(app.policy()?);
+    let out = app.out();
+    if out.is_json {
+        return out.data(&effective);
+    }
+    let mut table = Table::new(2);
+    let mut row = |name: String, value: &str, place: Option<&str>| {
+        let place = place.unwrap_or("by default");
+        table.row([name.as_str(), value, place].into_iter().map(Cell::new).collect());
+    };
+    for power in &effective.powers {
+        row(format!("powers.{}", power.power), power.ruling.as_str(), power.place.as_deref());
+    }
+    for grant in &effective.agents_may {
+        row("agents_may".to_owned(), &grant.to_string(), Some("of the user's policy"));
+    }
+    row("least_level".to_owned(), effective.least_level.value, effective.least_level.place.as_deref());
+    row("decisions.pin".to_owned(), effective.pin.value, effective.pin.place.as_deref());
+    for OriginInForce { origin, setting } in &effective.origins {
+        row(format!("origins.{origin}"), setting.value, setting.place.as_deref());
+    }
+    out.print(table.render(out.paint, out.width))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -27,7 +27,7 @@ fn a_sound_store_is_well() {
             "{found}"
         );
     }
-    assert!(found[0]["message"].as_str().unwrap().starts_with("they run in a sandbox: Landlock "), "{found}");
+    assert!(found[0]["message"].as_str().unwrap().starts_with("they run in a sandbox of level "), "{found}");
     assert!(found[1]["message"].as_str().unwrap().starts_with("`--sandbox strict` is "), "{found}");
 }
 
@@ -68,7 +68,7 @@ fn what_the_machine_can_enforce_is_told_before_there_is_a_project() {
     let checks: Vec<&str> =
         found.as_array().unwrap().iter().map(|diagnostic| diagnostic["check"].as_str().unwrap()).collect();
     assert_eq!(checks, ["project", "sandbox", "sandbox"]);
-    assert!(found[1]["message"].as_str().unwrap().starts_with("they run in a sandbox: Landlock "), "{found}");
+    assert!(found[1]["message"].as_str().unwrap().starts_with("they run in a sandbox of level "), "{found}");
     assert!(!is_sound(&cli.run(&["doctor"]).ok().stdout));
     // There is nothing to repair.
     assert_eq!(cli.run(&["doctor", "--fix"]).code, Some(8));

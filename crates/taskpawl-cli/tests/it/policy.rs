@@ -110,6 +110,33 @@ fn a_policy_keeps_the_sandbox_as_it_is() {
 }
 
 #[test]
+fn what_is_in_force_is_shown_with_its_place() {
+    let cli = Cli::new();
+    cli.policy(
+        "agents_may = ['port:5432']\nleast_level = 'B'\n[powers]\nnet = 'ask'\n[origins]\nmcp = 'deny'\n",
+    );
+    cli.file("taskpawl-policy.toml", "[powers]\nnet = 'never'\n");
+    insta::assert_snapshot!(cli.session(&[
+        &["policy", "effective"],
+        &["policy", "effective", "--fields", "least_level,leastLevel,agentsMay"]
+    ]));
+}
+
+#[test]
+fn a_run_with_less_isolation_than_the_policy_demands_is_refused() {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", "tasks: [{id: a, run: 'true'}]");
+    cli.policy("least_level = 'A'\n");
+    let refused = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--sandbox", "off"]);
+    assert_eq!(refused.code, Some(7), "{refused}");
+    assert!(refused.stderr.contains("demands level A, and this system has: no sandbox"), "{refused}");
+    cli.policy("least_level = 'D'\n");
+    cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
+    cli.policy("least_level = 'E'\n");
+    assert!(cli.run(&["list"]).stderr.contains("expected one of `A`, `B`, `C`, `D`"));
+}
+
+#[test]
 fn what_a_flag_grants_is_not_asked_about() {
     let cli = Cli::new().with_programs();
     cli.file("plan.yaml", "tasks: [{id: a, sandbox: {net: true}, run: 'true'}]");

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl_process::{
-    End, Environment, Limits, NetworkWall, Outcome, OutputFiles, Program, Sandbox, SpawnError, Unfinished,
+    End, Environment, Isolation, Limits, NetworkWall, Outcome, OutputFiles, Program, Sandbox, SpawnError,
+    Unfinished,
 };
 
 use crate::builtin::common::parse;
@@ -372,6 +373,9 @@ fn in_force(sandbox: &Sandbox, outcome: &Outcome) -> Value {
         NetworkWall::Open => "full",
     };
     let mut said = json!({"level": enforcement.level, "network": network});
+    if enforcement.isolation() != Isolation::A {
+        said["isolation"] = json!(enforcement.isolation());
+    }
     if !enforcement.gaps.is_empty() {
         said["gaps"] = json!(enforcement.gaps);
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::{Map, Value, json};
+use taskpawl_process::Isolation;
 use taskpawl_text::nearest;
 use thiserror::Error;
 use toml::Spanned;
@@ -105,12 +106,19 @@ pub(super) fn parse(path: &Path, kind: LayerKind, text: &str) -> Result<Layer, P
         rules: Vec::new(),
         powers: BTreeMap::new(),
         agents_may: None,
+        least_level: None,
         pin: None,
     };
     for (key, value) in table.get_ref() {
         match key.get_ref().as_ref() {
             "origins" => layer.origins = reader.origins(value)?,
             "sandbox" => reader.lifts(value, &mut layer.powers)?,
+            "least_level" => {
+                let letters = Isolation::ALL.map(Isolation::as_str);
+                let of = |word: &str| Isolation::ALL.into_iter().find(|level| level.as_str() == word);
+                let level = reader.word(value, "least_level", &letters, of)?;
+                layer.least_level = Some((level, reader.line(key.span().start)));
+            }
             "powers" => reader.powers(value, &mut layer.powers)?,
             "agents_may" if kind != LayerKind::Project => layer.agents_may = Some(reader.agents_may(value)?),
             "decisions" => layer.pin = reader.pin(value)?,
@@ -124,7 +132,7 @@ pub(super) fn parse(path: &Path, kind: LayerKind, text: &str) -> Result<Layer, P
 }
 
 /// The keys of a file. `agents_may` is not for the file of a project, which only narrows.
-const KEYS: &[&str] = &["agents_may", "decisions", "origins", "powers", "rules", "sandbox"];
+const KEYS: &[&str] = &["agents_may", "decisions", "least_level", "origins", "powers", "rules", "sandbox"];
 
 /// The powers that `[sandbox]` can deny.
 const LIFTS: [Power; 3] = [Power::Off, Power::Net, Power::Paths];

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
+use taskpawl_process::Isolation;
+
 use super::call::{CallOrigin, Decision, PolicyCall, READ_ONLY, SandboxNeed, Setting, words};
 use super::command::Plain;
 use super::near::{NearRule, near_rules};
@@ -57,6 +59,8 @@ pub struct Layer {
     pub(crate) powers: BTreeMap<Power, RuledPower>,
     /// The ways in which coding agents may widen the sandbox by flags; `None` if the file has no list.
     pub(crate) agents_may: Option<Vec<NamedGrant>>,
+    /// Least isolation of programs, with its line.
+    pub(crate) least_level: Option<(Isolation, usize)>,
     /// Line that requires a PIN for decisions.
     pub(crate) pin: Option<usize>,
 }
@@ -73,6 +77,7 @@ impl Layer {
             rules: Vec::new(),
             powers: BTreeMap::new(),
             agents_may: None,
+            least_level: None,
             pin: None,
         }
     }
@@ -112,6 +117,11 @@ impl Layer {
 
     pub(crate) fn lets_agents(&self, grant: &NamedGrant) -> bool {
         self.agent_grants().iter().any(|own| own.covers(grant))
+    }
+
+    /// Returns the least isolation that programs need, and the location of the setting.
+    pub(crate) fn least_level(&self) -> Option<(Isolation, String)> {
+        self.least_level.map(|(least, line)| (least, format!("{} (`least_level`)", self.place(Some(line)))))
     }
 
     /// Returns the location of the setting that requires a PIN for decisions.

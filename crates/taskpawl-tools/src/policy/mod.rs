@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use taskpawl_process::Isolation;
 
 pub use call::{CallOrigin, Decision, PolicyCall, SandboxNeed};
 pub use file::PolicyError;
@@ -179,6 +180,16 @@ impl Policy {
         })
     }
 
+    /// Returns the strictest default for the calls of an origin to which no rule applies, and the place that says so.
+    pub fn standing(&self, origin: CallOrigin) -> (Standing, Option<String>) {
+        let said = self.layers.iter().filter_map(|layer| {
+            let place = layer.origins.get(&origin).map(|(_, line)| layer.place(Some(*line)));
+            Some((layer.standing(origin)?, place))
+        });
+        let strictest = said.reduce(|first, next| if next.0 > first.0 { next } else { first });
+        strictest.unwrap_or((Standing::Deny, None))
+    }
+
     /// Sets the directory of the calls. An approval is valid for one directory.
     #[must_use]
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
@@ -279,6 +290,12 @@ impl Policy {
         let said = self.layers.iter().filter_map(|layer| layer.ruling(power));
         let strictest = said.reduce(|first, next| if next.ruling > first.ruling { next } else { first });
         strictest.unwrap_or(PowerInForce { power, ruling: Ruling::Allow, place: None })
+    }
+
+    /// Returns the least isolation that programs need, of the strictest layer, and the place that says so.
+    pub fn least_level(&self) -> Option<(Isolation, String)> {
+        let said = self.layers.iter().filter_map(Layer::least_level);
+        said.reduce(|first, next| if next.0 < first.0 { next } else { first })
     }
 
     /// Returns whether coding agents may widen the sandbox in this way: the user's policy has to say so, and a list of the ceiling bounds

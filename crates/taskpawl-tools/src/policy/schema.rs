@@ -1,6 +1,7 @@
 //! The JSON Schema of a policy file.
 
 use serde_json::{Value, json};
+use taskpawl_process::Isolation;
 
 use super::layer::Standing;
 use super::{CallOrigin, Decision, Power, Ruling};
@@ -39,6 +40,10 @@ pub fn policy_schema() -> Value {
                 "type": "object",
                 "additionalProperties": false,
                 "properties": powers(),
+            },
+            "least_level": {
+                "description": "The least isolation of programs; runs are refused where the system enforces less.",
+                "enum": Isolation::ALL.map(Isolation::as_str),
             },
             "agents_may": {
                 "description": "Flags that coding agents may give: `host:NAME`, `port:N`, `read:PATH`, `write:PATH`, `net`, `off`. Not for the file of a project.",
