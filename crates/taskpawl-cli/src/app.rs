@@ -21,6 +21,7 @@ use taskpawl_todo::Lists;
 pub(crate) use place::made_text;
 
 use crate::args::Global;
+use crate::audit;
 use crate::caller::Caller;
 use crate::commands::sandbox::SandboxArgs;
 use crate::commands::{allow, question};
@@ -349,6 +350,7 @@ impl App {
         self.record_place()?;
         self.warn_of_ignored(sandbox)?;
         let settings = sandbox.settings(self)?;
+        audit::record_policy(self)?;
         self.ask_for_powers(&settings)?;
         self.tell_grants(&settings)?;
         let plans = self.onlooker(sandbox)?;

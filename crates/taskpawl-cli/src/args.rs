@@ -179,6 +179,7 @@ commands! {
         Tools = "tools" in tools: General,
         Policy = "policy" in policy: General,
         Allow = "allow" in allow: Change,
+        Audit = "audit" in audit: ReadFiles,
         Trust = "trust" in trust: Change,
         Pin = "pin" in pin: Change,
     }

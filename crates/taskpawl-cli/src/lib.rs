@@ -11,6 +11,7 @@
 mod agents;
 mod app;
 mod args;
+mod audit;
 mod caller;
 mod checklist;
 mod collector;

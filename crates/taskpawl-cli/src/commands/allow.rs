@@ -13,6 +13,7 @@ use taskpawl::tools::{HostGrant, NamedGrant, Power, Ruling};
 
 use self::asked::{Asked, LastRun};
 use crate::app::App;
+use crate::audit::{self, Action};
 use crate::commands::{question, sandbox};
 use crate::error::CliError;
 use crate::grants::{Entry, Grants, Project};
@@ -132,6 +133,8 @@ fn give(app: &App, args: &Args, grants: &[NamedGrant], asked: &[Asked]) -> Resul
         }
     })?;
     for (grant, plan) in &new {
+        let whom = if args.agents { ", also calls of models" } else { "" };
+        audit::record(app, Action::Grant, &format!("{grant} {}{whom}", holds_for(plan.as_deref())))?;
         app.out().remark(&format!("remembered: {grant}, {}", holds_for(plan.as_deref())));
     }
     Ok(ExitCode::SUCCESS)
@@ -175,6 +178,10 @@ fn remove(app: &App, named: &[NamedGrant]) -> Result<ExitCode, CliError> {
         own.retain(|entry| !named.contains(&entry.grant));
         count = before - own.len();
     })?;
+    if count > 0 {
+        let texts: Vec<String> = named.iter().map(ToString::to_string).collect();
+        audit::record(app, Action::Revoke, &texts.join(", "))?;
+    }
     app.out().remark(if count == 0 { "none of it was remembered" } else { "it is no longer remembered" });
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ use taskpawl::model::value::TaskId;
 use taskpawl::{Approving, Manager};
 
 use crate::app::App;
+use crate::audit::{self, Action};
 use crate::commands::question::{self, Extent};
 use crate::commands::{calls, parse, print, select};
 use crate::error::CliError;
@@ -74,7 +75,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         check_args(app, manager.approval_request(id)?, instead)?;
     }
     let approval = Approving { answer: answer(args), args: args.instead.clone(), hash: args.hash.clone() };
-    print::tasks(app, &manager.approve(&args.ids, approval)?)
+    let approved = manager.approve(&args.ids, approval)?;
+    audit::record_tasks(app, Action::Approve, &approved)?;
+    print::tasks(app, &approved)
 }
 
 /// Checks replaced arguments against the tool, if the request is about a single call.
@@ -189,6 +192,7 @@ fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     let approved = approve_all(app, manager, &found, answer(args).as_ref())?;
+    audit::record_tasks(app, Action::Approve, &approved)?;
     print::tasks(app, &approved)
 }
 

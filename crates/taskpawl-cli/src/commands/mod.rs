@@ -6,6 +6,7 @@ pub(crate) mod add_tool_call;
 pub(crate) mod allow;
 pub(crate) mod apply;
 pub(crate) mod approve;
+pub(crate) mod audit;
 pub(crate) mod block;
 pub(crate) mod cancel;
 pub(crate) mod claim;

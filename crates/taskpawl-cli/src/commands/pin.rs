@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::audit::{self, Action};
 use crate::commands::question;
 use crate::error::CliError;
 use crate::pin::{self, LENGTHS, Pin, PinFault};
@@ -83,6 +84,7 @@ fn set(app: &App, place: &Pin) -> Result<ExitCode, CliError> {
         return Err(CliError::usage("the two are not the same; nothing was changed"));
     }
     place.set(&new).map_err(fault)?;
+    audit::record(app, Action::Pin, "set")?;
     app.out().remark("the PIN is set: decisions ask for it");
     Ok(ExitCode::SUCCESS)
 }
@@ -97,6 +99,7 @@ fn remove(app: &App, place: &Pin) -> Result<ExitCode, CliError> {
     }
     ask_for_old(place, by)?;
     place.remove().map_err(fault)?;
+    audit::record(app, Action::Pin, "removed")?;
     app.out().remark("the PIN is removed");
     Ok(ExitCode::SUCCESS)
 }

@@ -11,6 +11,7 @@ use taskpawl::{ApprovalVerdict, Approver};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::app::App;
+use crate::audit::{Action, Recorder};
 use crate::caller::Caller;
 use crate::commands::question::{self, Extent};
 use crate::environment::is_in_foreground;
@@ -27,6 +28,7 @@ pub(crate) struct Prompt {
     pause: Option<ReportPause>,
     /// The PIN to type before the first decision, if one is required.
     pin: Option<Pin>,
+    log: Option<Recorder>,
     /// Typed lines. The lock is held for a whole question, so that questions do not mix.
     keyboard: Mutex<Keyboard>,
 }
@@ -58,7 +60,9 @@ impl Prompt {
             return None;
         }
         match Pin::needed(app) {
-            Ok(pin) => Some(Arc::new(Self::new(app.out().paint_err, pause, pin))),
+            Ok(pin) => {
+                Some(Arc::new(Self::new(app.out().paint_err, pause, pin, Recorder::of(app).ok().flatten())))
+            }
             Err(fault) => {
                 let unasked = Hint::new(format!("questions stay open: decisions need the PIN: {fault}; "));
                 let out = app.out();
@@ -69,8 +73,21 @@ impl Prompt {
     }
 
     /// Returns an approver; `pause` stops the output of the run during a question.
-    fn new(paint: Paint, pause: Option<ReportPause>, pin: Option<Pin>) -> Self {
-        Self { paint, pause, pin, keyboard: Mutex::default() }
+    fn new(paint: Paint, pause: Option<ReportPause>, pin: Option<Pin>, log: Option<Recorder>) -> Self {
+        Self { paint, pause, pin, log, keyboard: Mutex::default() }
+    }
+
+    /// Adds the decision to the log of decisions. It holds even if it cannot be logged: the store has it, too.
+    fn log(&self, request: &ApprovalRequest, verdict: &ApprovalVerdict) {
+        let action = match verdict {
+            ApprovalVerdict::Approve { .. } => Action::Approve,
+            ApprovalVerdict::Reject { .. } => Action::Reject,
+            ApprovalVerdict::SkipTask | ApprovalVerdict::Skip => return,
+        };
+        let Some(log) = &self.log else { return };
+        if let Err(error) = log.record(action, request.task.as_str()) {
+            say(&format!("  {}\n", error.message()).into());
+        }
     }
 
     async fn ask(&self, keyboard: &mut Keyboard, request: &ApprovalRequest) -> ApprovalVerdict {
@@ -154,6 +171,7 @@ impl Approver for Prompt {
         let mut stage = Stage::enter(self.pause.as_ref());
         let verdict = self.ask(&mut keyboard, request).await;
         stage.is_answered = true;
+        self.log(request, &verdict);
         verdict
     }
 }

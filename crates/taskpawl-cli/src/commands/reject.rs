@@ -1,6 +1,7 @@
 use std::process::ExitCode;
 
 use crate::app::App;
+use crate::audit::{self, Action};
 use crate::commands::{print, question};
 use crate::error::CliError;
 
@@ -23,5 +24,7 @@ pub(crate) struct Args {
 /// Rejects tasks that wait for approval.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     question::refuse_without_person(app, "reject")?;
-    print::tasks(app, &app.manager()?.reject(&args.ids, args.reason.clone())?)
+    let rejected = app.manager()?.reject(&args.ids, args.reason.clone())?;
+    audit::record_tasks(app, Action::Reject, &rejected)?;
+    print::tasks(app, &rejected)
 }

@@ -9,6 +9,7 @@ use taskpawl::model::value::revealed;
 use toml::de::{DeTable, DeValue};
 
 use crate::app::App;
+use crate::audit::{self, Action};
 use crate::commands::question;
 use crate::config::files;
 use crate::error::CliError;
@@ -108,6 +109,7 @@ fn remove(app: &App, files: &[PathBuf]) -> Result<ExitCode, CliError> {
     let mut trusted = Trusted::read(app)?;
     let removed = files.iter().filter(|file| trusted.remove(file)).count();
     trusted.write(app)?;
+    record(app, Action::Distrust, files)?;
     app.out().remark(if removed == 0 { "nothing of it was trusted" } else { "it is no longer trusted" });
     Ok(ExitCode::SUCCESS)
 }
@@ -134,8 +136,14 @@ fn give(app: &App, files: &[PathBuf], is_sure: bool) -> Result<ExitCode, CliErro
         trusted.insert(file, hash, now);
     }
     trusted.write(app)?;
+    record(app, Action::Trust, files)?;
     out.remark("it is trusted as it was shown");
     Ok(ExitCode::SUCCESS)
+}
+
+fn record(app: &App, action: Action, files: &[PathBuf]) -> Result<(), CliError> {
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    audit::record(app, action, &files.join(", "))
 }
 
 /// Asks on the controlling terminal, even if the standard streams are redirected.

@@ -5,6 +5,7 @@
 mod agents;
 mod allow;
 mod approvals;
+mod audit;
 mod callers;
 mod commands;
 mod config;

@@ -184,9 +184,11 @@ impl Forwarder {
 }
 
 /// Reads answers about ports as they come, because the socket holds only a few hundred.
+#[expect(unsafe_code, reason = "tokio has no safe way to wait for a packet socket")]
 async fn watch_ports(refused: Arc<RefusedLog>) -> io::Result<()> {
     let Some(socket) = refused.port_socket() else { return Ok(()) };
-    let socket = AsyncFd::with_interest(socket.try_clone()?, Interest::READABLE)?;
+    // SAFETY: the descriptor belongs to the `AsyncFd`, which never gives it away, so that it stays open and the same.
+    let socket = unsafe { AsyncFd::register_with_interest(socket.try_clone()?, Interest::READABLE) }?;
     loop {
         let mut ready = socket.readable().await?;
         refused.take_ports();

@@ -95,9 +95,13 @@ impl RefusedLog {
     pub(super) fn take_ports(&self) {
         let Some(ports) = self.ports.get() else { return };
         let (refused, answered) = ports.drain();
-        refused.into_iter().for_each(|access| self.add(access));
+        for access in refused {
+            self.add(access);
+        }
         let mut records = self.records();
-        answered.iter().for_each(|access| drop(records.last.remove(access)));
+        for access in &answered {
+            records.last.remove(access);
+        }
     }
 
     /// Returns the current position.

@@ -1,0 +1,213 @@
+//! A log of decisions: approvals, rejections, trust, grants, the PIN, and changes of the policy.
+//!
+//! Each line holds the hash of the line before, so that a line which is changed or removed later shows. Whoever can write the file can
+//! write all of it anew: the last hash has to be kept elsewhere to show that, too.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use taskpawl::Source;
+use taskpawl::model::value::{TaskId, Timestamp};
+use taskpawl::tools::{content_hash, read_if_there};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::trust::{real, state_directory_of, state_file};
+
+/// The largest log that is read, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// A decision that is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Action {
+    Approve,
+    Reject,
+    Trust,
+    Distrust,
+    Grant,
+    Revoke,
+    Pin,
+    Policy,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+            Self::Trust => "trust",
+            Self::Distrust => "distrust",
+            Self::Grant => "grant",
+            Self::Revoke => "revoke",
+            Self::Pin => "pin",
+            Self::Policy => "policy",
+        })
+    }
+}
+
+/// A line of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entry {
+    pub(crate) at: Timestamp,
+    pub(crate) action: Action,
+    /// The tasks, files, grants or hashes that it is about.
+    pub(crate) about: String,
+    /// The directory of the project; absent outside of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<PathBuf>,
+    pub(crate) actor: String,
+    /// The SHA-256 of the line before; empty for the first.
+    previous: String,
+}
+
+/// The log as it was read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Log {
+    pub(crate) entries: Vec<Entry>,
+    /// The number of the first line that does not follow from the one before.
+    pub(crate) broken: Option<usize>,
+    /// The hash of the last line.
+    pub(crate) head: String,
+}
+
+impl Log {
+    pub(crate) fn read(app: &App) -> Result<Self, CliError> {
+        let Some(path) = path(app) else { return Ok(Self::default()) };
+        let text = read_if_there(&path, MAX_BYTES).map_err(|source| CliError::File {
+            action: "read",
+            path,
+            source,
+        })?;
+        Ok(Self::of(&text.unwrap_or_default()))
+    }
+
+    fn of(text: &str) -> Self {
+        let mut log = Self::default();
+        for (number, line) in text.lines().enumerate() {
+            let entry = serde_json::from_str::<Entry>(line).ok();
+            let follows = entry.as_ref().is_some_and(|entry| entry.previous == log.head);
+            if !follows && log.broken.is_none() {
+                log.broken = Some(number + 1);
+            }
+            log.head = content_hash(line.as_bytes());
+            log.entries.extend(entry);
+        }
+        log
+    }
+}
+
+/// Adds decisions of one command to the log.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorder {
+    path: PathBuf,
+    project: Option<PathBuf>,
+    actor: String,
+    source: Arc<dyn Source>,
+}
+
+impl Recorder {
+    /// Returns a recorder; `None` where there is no state of the user.
+    pub(crate) fn of(app: &App) -> Result<Option<Self>, CliError> {
+        let Some(path) = path(app) else { return Ok(None) };
+        let project = app.place().ok().map(|place| real(&place.root));
+        Ok(Some(Self { path, project, actor: app.config()?.actor.clone(), source: app.source()? }))
+    }
+
+    /// Adds a decision.
+    pub(crate) fn record(&self, action: Action, about: &str) -> Result<(), CliError> {
+        let entry = Entry {
+            at: self.source.now(),
+            action,
+            about: about.to_owned(),
+            project: self.project.clone(),
+            actor: self.actor.clone(),
+            previous: String::new(),
+        };
+        add(&self.path, entry).map_err(|source| CliError::File {
+            action: "write",
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+/// Adds a decision to the log.
+pub(crate) fn record(app: &App, action: Action, about: &str) -> Result<(), CliError> {
+    Recorder::of(app)?.map_or(Ok(()), |recorder| recorder.record(action, about))
+}
+
+fn add(path: &Path, mut entry: Entry) -> io::Result<()> {
+    state_directory_of(path)?;
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    // Two commands at once would follow the same line.
+    File::lock(&file)?;
+    entry.previous = Log::of(&read_if_there(path, MAX_BYTES)?.unwrap_or_default()).head;
+    let line = serde_json::to_string(&entry)?;
+    file.write_all(format!("{line}\n").as_bytes())?;
+    file.sync_all()
+}
+
+/// Adds a decision about tasks to the log.
+pub(crate) fn record_tasks(app: &App, action: Action, tasks: &[TaskId]) -> Result<(), CliError> {
+    let tasks: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
+    record(app, action, &tasks.join(", "))
+}
+
+/// Logs that the policy of the machine or the user has changed since it was last logged.
+pub(crate) fn record_policy(app: &App) -> Result<(), CliError> {
+    let files = app.policy_files();
+    let hash = |path: Option<PathBuf>| {
+        path.and_then(|path| std::fs::read(path).ok()).map(|bytes| content_hash(&bytes))
+    };
+    let (machine, user) = (hash(files.ceiling), hash(files.user));
+    if machine.is_none() && user.is_none() && path(app).is_none_or(|path| !path.exists()) {
+        return Ok(());
+    }
+    let said = |hash: Option<String>| hash.unwrap_or_else(|| "none".to_owned());
+    let about = format!("machine {}, user {}", said(machine), said(user));
+    let log = Log::read(app)?;
+    let last = log.entries.iter().rev().find(|entry| entry.action == Action::Policy);
+    if last.is_some_and(|last| last.about == about) { Ok(()) } else { record(app, Action::Policy, &about) }
+}
+
+fn path(app: &App) -> Option<PathBuf> {
+    state_file(app, "audit.ndjson")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(about: &str) -> Entry {
+        let at = chrono::DateTime::UNIX_EPOCH.into();
+        let (project, actor, previous) = (None, "ann".to_owned(), String::new());
+        Entry { at, action: Action::Grant, about: about.to_owned(), project, actor, previous }
+    }
+
+    #[test]
+    fn a_line_that_is_changed_or_removed_shows() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.ndjson");
+        for about in ["one", "two", "three"] {
+            add(&path, entry(about)).unwrap();
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let log = Log::of(&text);
+        assert_eq!((log.entries.len(), log.broken), (3, None));
+        let without = |number: usize| {
+            let lines = text.lines().enumerate().filter(|(at, _)| *at != number);
+            lines.flat_map(|(_, line)| [line, "\n"]).collect::<String>()
+        };
+        assert_eq!(Log::of(&without(0)).broken, Some(1));
+        assert_eq!(Log::of(&without(1)).broken, Some(2));
+        assert_eq!(Log::of(&text.replace("two", "2")).broken, Some(3));
+        assert_ne!(Log::of(&without(2)).head, log.head);
+    }
+}
