@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     fn entry(about: &str) -> Entry {
-        let at = chrono::DateTime::UNIX_EPOCH.into();
+        let at = chrono::DateTime::UNIX_EPOCH;
         let (project, actor, previous) = (None, "ann".to_owned(), String::new());
         Entry { at, action: Action::Grant, about: about.to_owned(), project, actor, previous }
     }

@@ -194,6 +194,7 @@ fn sandbox() -> Value {
             "env": texts("Variables that programs see beside the usual ones; NAME_* is all that begin so"),
             "hide": texts("What programs do not read"),
             "protect": texts("What programs do not write although it lies in the project"),
+            "wants": texts("Hosts and ports that `taskpawl allow --proposed` asks about, such as host:NAME and port:5432; opens nothing"),
             "memory": {"type": "string", "description": "How much memory programs use together, such as 4GiB"},
             "processes": {"type": "integer", "minimum": 1, "description": "How many processes programs are together"},
         },

@@ -34,7 +34,7 @@ pub(super) struct Sandbox {
     project: SandboxSettings,
     least_mode: Option<SandboxMode>,
     no_net: bool,
-    /// Grants that the project proposes. They open nothing.
+    /// Proposed grants, of the project's file if it has some. They open nothing.
     wants: Vec<NamedGrant>,
 }
 
@@ -79,7 +79,6 @@ impl Sandbox {
             self.narrow_mode(mode);
         }
         self.no_net |= section.net == Some(false);
-        replace(&mut self.wants, section.wants.map(|wants| wants.into_iter().map(|want| want.0.0).collect()));
         let project = &mut self.project;
         replace(&mut project.hide, section.hide);
         replace(&mut project.protect, section.protect);
@@ -202,8 +201,11 @@ impl Config {
     pub(super) fn read_sandbox(
         &mut self,
         document: &Document<'_>,
-        section: Section,
+        mut section: Section,
     ) -> Result<(), ConfigError> {
+        if let Some(wants) = section.wants.take() {
+            self.sandbox.wants = wants.into_iter().map(|want| want.0.0).collect();
+        }
         match document.layer {
             Layer::User => self.sandbox.take_of_user(section),
             Layer::Project => {

@@ -138,7 +138,14 @@ mod tests {
     fn what_the_project_names_has_a_number_and_all_else_is_typed_out() {
         let named = [asked("host:packages.example.org", Some("package-lock.json line 3"))];
         let alone = [asked("host:xn--pypal-4ve.example", None), asked("port:5432", None)];
-        insta::assert_snapshot!(text(&named, &alone).as_str(), @"");
+        let shown = text(&named, &alone).as_str().replace('\u{430}', "(Cyrillic a)");
+        insta::assert_snapshot!(shown, @"
+        named in the project:
+          1  host:packages.example.org  in package-lock.json line 3; task `install`, program `npm`, 2 calls
+        asked for by a program alone:
+             host:xn--pypal-4ve.example (p(Cyrillic a)ypal.example)  task `install`, program `npm`, 2 calls
+             port:5432  task `install`, program `npm`, 2 calls
+        ");
         let texts =
             |grants: Vec<NamedGrant>| grants.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         assert_eq!(texts(by_number(&named, "1, 2 all *")), "host:packages.example.org");

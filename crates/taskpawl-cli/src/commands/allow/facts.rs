@@ -126,7 +126,7 @@ mod tests {
                 place: None,
             }];
             let now = chrono::Utc::now() + chrono::TimeDelta::hours(hours);
-            add_places(&mut asked, directory.path(), now.into());
+            add_places(&mut asked, directory.path(), now);
             asked[0].place.clone()
         };
         assert_eq!((asked(1), asked(-1)), (Some("yarn.lock line 1".to_owned()), None));

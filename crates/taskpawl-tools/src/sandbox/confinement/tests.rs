@@ -246,7 +246,7 @@ fn what_decides_about_programs_is_guarded_wherever_links_lead() {
 #[test]
 fn a_call_gets_what_it_asks_for_and_only_that() {
     let scene = Scene::new();
-    let data = Widening { net: true, write: vec![scene.at("data")], read: Vec::new() };
+    let data = Widening { net: true, write: vec![scene.at("data")], ..Widening::default() };
     let profile = scene.profile(&data).unwrap();
     assert!(profile.write.contains(&scene.at("data")) && profile.network == Network::Full);
     assert!(!scene.plain().write.contains(&scene.at("data")));
