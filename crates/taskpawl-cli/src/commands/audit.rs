@@ -18,9 +18,9 @@ removed is reported, with exit code 1. Keep the last hash elsewhere to notice a 
 
 Examples:
   taskpawl audit
-  taskpawl audit --since 7d --json")]
+  taskpawl audit --since 48h --json")]
 pub(crate) struct Args {
-    /// Only decisions of the last so long, such as 12h or 7d
+    /// Only decisions of the last so long, such as 12h or 48h
     #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
     since: Option<Duration>,
 }

@@ -49,13 +49,19 @@ impl Forwarder {
     /// `sockets` are the resolver's packet and stream sockets, one for each endpoint of the profile's layout, and that of refused ports, if
     /// it could be opened.
     pub(crate) fn start(
-        sockets: Vec<OwnedFd>,
+        mut sockets: Vec<OwnedFd>,
         profile: &Profile,
         refused: Arc<RefusedLog>,
         progress: watch::Receiver<Progress>,
     ) -> io::Result<()> {
         let layout = Layout::of(profile);
         let endpoints = layout.endpoints();
+        // Here and not in the thread, which may start later than the first call ends.
+        if sockets.len() > endpoints.len() + 2
+            && let Some(socket) = sockets.pop()
+        {
+            refused.watch_ports(socket);
+        }
         let names = Arc::new(Names::new(layout));
         let forwarder = Arc::new(Self { names, refused, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)) });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -84,13 +90,10 @@ impl Forwarder {
         tasks.spawn(
             Arc::clone(&self.names).answer_connections(listener_of(streams)?, Arc::clone(&self.refused)),
         );
-        for (socket, endpoint) in sockets.by_ref().take(endpoints.len()).zip(endpoints) {
+        for (socket, endpoint) in sockets.zip(endpoints) {
             tasks.spawn(Arc::clone(&self).accept(listener_of(socket)?, *endpoint));
         }
-        if let Some(socket) = sockets.next() {
-            self.refused.watch_ports(socket);
-            tasks.spawn(watch_ports(Arc::clone(&self.refused)));
-        }
+        tasks.spawn(watch_ports(Arc::clone(&self.refused)));
         // An error means that the link is dropped, and with it the supervisor gone.
         let _ = progress.wait_for(|progress| *progress == Progress::Gone).await;
         Ok(())

@@ -61,6 +61,7 @@ pub(crate) struct RefusedLog {
     /// Refused ports come from a socket, which is also read before each question to this record: otherwise a call could end before the
     /// network thread has read the answer to its last connection.
     ports: OnceLock<PortWatch>,
+    taking: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +95,8 @@ impl RefusedLog {
     /// Takes the answers about ports that have come so far.
     pub(super) fn take_ports(&self) {
         let Some(ports) = self.ports.get() else { return };
+        // Until all of them are recorded: another thread that finds no more answers would otherwise read the record too early.
+        let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         let (refused, answered) = ports.drain();
         for access in refused {
             self.add(access);

@@ -554,7 +554,7 @@ fn the_schema_has_the_keys_of_the_parser() {
     let schema = policy_schema();
     let keys =
         |at: &Value| at["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
-    assert_eq!(keys(&schema), "decisions origins rules sandbox");
+    assert_eq!(keys(&schema), "agents_may decisions least_level origins powers rules sandbox");
     let mut rule =
         keys(&schema["properties"]["rules"]["items"]).split(' ').map(str::to_owned).collect::<Vec<_>>();
     rule.sort_unstable();
