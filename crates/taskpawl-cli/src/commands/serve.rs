@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use taskpawl::Taskpawl;
 use taskpawl::model::advice::CommandLine;
+use taskpawl::tools::OwnListener;
 use taskpawl_http::{ListenError, Listener};
 use taskpawl_web::{Ask, PageOptions, PageServer, Tokens, Words};
 use tokio::sync::mpsc;
@@ -99,6 +100,8 @@ fn start(terminal: Terminal, asks: mpsc::Receiver<Ask>) -> Result<(), CliError> 
 async fn until_it_ends(app: &App, args: &Args, page: &PageServer) -> Result<u8, CliError> {
     let mut signals = Signals::listen().map_err(CliError::Runtime)?;
     let listener = Listener::open(args.addr, false).await.map_err(refused)?;
+    // Programs of runs do not reach the page, even where its port is granted. An error means that the port is announced already.
+    let _announced = OwnListener::announce(listener.address().port()).ok();
     let tokens = Tokens::new(args.read_only);
     announce(app, &listener, &tokens)?;
     let stop = CancellationToken::new();
