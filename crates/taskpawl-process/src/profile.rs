@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn an_isolation_is_named_by_what_is_enforced() {
         let of = |mounts, own_processes, network, landlock| {
-            Enforcement { mounts, own_processes, network, landlock, ..Enforcement::default() }.isolation()
+            Enforcement { landlock, mounts, own_processes, network, ..Enforcement::default() }.isolation()
         };
         assert_eq!(of(true, true, NetworkWall::Namespace, 6), Isolation::A);
         assert_eq!(of(true, true, NetworkWall::Open, 1), Isolation::A);
