@@ -19,9 +19,10 @@ use crate::commands::{history, print, running};
 use crate::error::CliError;
 use crate::text;
 
-/// Show the plan in a browser: see what runs and why the rest does not, read logs, retry, run and stop
+/// Show the plan in a browser
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+The page shows what runs and why the rest does not, tasks, logs, questions, runs and history.
 Prints one URL, whose part behind `#` has the token. Browsers never send that part, and a program without the token \
 gets nothing. The token ends with this command.
 The page may do what a program may do at the command line: retry, reopen, skip, cancel, block and unblock tasks, start and \

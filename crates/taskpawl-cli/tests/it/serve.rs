@@ -58,13 +58,13 @@ impl Drop for Page {
 #[test]
 fn the_page_answers_holders_of_its_token_and_ends_with_a_signal() {
     let cli = Cli::new().with_clock();
-    cli.run(&["create", "Write the tests"]).ok();
+    cli.run(&["create", "Write the tests", "--id", "write-tests"]).ok();
     let mut page = Page::open(&cli, &[]);
     let token = page.text("token").to_owned();
     assert_eq!(page.text("url"), format!("http://{}/#token={token}", page.text("address")));
     assert_eq!(page.ask("GET", "/fragment/", "wrong", "").0, 401);
     let (status, overview) = page.ask("GET", "/fragment/", &token, "");
-    assert!(status == 200 && overview.contains("write-tests"), "{status} {overview}");
+    assert!(status == 200 && overview.contains("of 1 done"), "{status} {overview}");
     let cancel = r#"{"command": "cancel", "ids": ["write-tests"], "text": "not now"}"#;
     let read = page.text("readUrl").split_once("#token=").unwrap().1.to_owned();
     assert_eq!(page.ask("POST", "/api/v1/commands", &read, cancel).0, 403);
