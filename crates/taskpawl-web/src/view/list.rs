@@ -78,7 +78,7 @@ fn table(page: &Inner, tasks: &[Task]) -> Result<Markup, Problem> {
                     tr {
                         th scope="col" { "State" }
                         th scope="col" { "Task" }
-                        th scope="col" { "What" }
+                        th scope="col" { "Name" }
                         th.number scope="col" { "Attempts" }
                         th scope="col" { "Changed" }
                     }
