@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use taskpawl::model::advice::{Advice, Advised};
 use taskpawl::model::command::Refusal;
-use taskpawl::model::task::{ApprovalRequest, AskedCall, Origin, SandboxRequest};
+use taskpawl::model::task::{ApprovalRequest, AskedCall, Origin};
 use taskpawl::model::value::format_time;
 use taskpawl::model::value::{TaskId, revealed};
 use taskpawl::{Error, Manager};
@@ -112,7 +112,7 @@ fn add_call(text: &mut Shown, request: &ApprovalRequest, call: &AskedCall, exten
     let line = format!("{task}{}  {}  (from {})", call.call, call.tool, call.origin);
     text.push(shown!["  ", paint.style(style::HINT, &revealed_line(&line)), "\n"]);
     if let Some(sandbox) = &call.sandbox {
-        let _ = writeln!(text, "    asks of the sandbox: {}", revealed_line(&wishes(sandbox)));
+        let _ = writeln!(text, "    asks of the sandbox: {}", revealed_line(&sandbox.described()));
     }
     // The reason already names the value if it is the only one.
     let deciding: Vec<_> = call.untrusted.iter().filter(|value| !value.is_data).collect();
@@ -128,15 +128,6 @@ fn add_call(text: &mut Shown, request: &ApprovalRequest, call: &AskedCall, exten
         let note = if is_unknown { " (not known yet)" } else { "" };
         argument(text, &format!("{}{note}", revealed_line(name)), value, extent);
     }
-}
-
-/// Lists the sandbox exceptions that a call asks for.
-fn wishes(sandbox: &SandboxRequest) -> String {
-    let net = sandbox.net.then(|| "the network".to_owned());
-    let paths =
-        |verb: &str, paths: &[String]| (!paths.is_empty()).then(|| format!("to {verb} {}", paths.join(", ")));
-    let all = [net, paths("read", &sandbox.read), paths("write", &sandbox.write)];
-    all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Appends an argument. Text of several lines keeps its lines, any other value is JSON.

@@ -403,6 +403,18 @@ pub struct SandboxRequest {
     pub write: Vec<String>,
 }
 
+impl SandboxRequest {
+    /// Returns the exceptions from the sandbox in words, for a person who decides about them.
+    pub fn described(&self) -> String {
+        let net = self.net.then(|| "the network".to_owned());
+        let paths = |verb: &str, paths: &[String]| {
+            (!paths.is_empty()).then(|| format!("to {verb} {}", paths.join(", ")))
+        };
+        let all = [net, paths("read", &self.read), paths("write", &self.write)];
+        all.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+}
+
 /// An approval that a task or call waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

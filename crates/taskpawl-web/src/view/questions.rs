@@ -1,6 +1,6 @@
 use maud::{Markup, html};
 use taskpawl::model::advice::Advice;
-use taskpawl::model::task::{ApprovalRequest, AskedCall, SandboxRequest};
+use taskpawl::model::task::{ApprovalRequest, AskedCall};
 use taskpawl_text::revealed_line;
 
 use super::{call, part};
@@ -82,7 +82,7 @@ fn asked_call(request: &ApprovalRequest, asked: &AskedCall) -> Markup {
                 span.id { (part::line(asked.call.as_str())) } " " (part::line(&asked.tool)) " "
                 span.quiet { "from " (asked.origin.as_str()) }
             }
-            @if let Some(sandbox) = &asked.sandbox { p.warn { "Asks of the sandbox: " (part::line(&wishes(sandbox))) } }
+            @if let Some(sandbox) = &asked.sandbox { p.warn { "Asks of the sandbox: " (part::line(&sandbox.described())) } }
             @for value in asked.untrusted.iter().filter(|value| !value.is_data) { p.warn { (part::line(&value.to_string())) } }
             @if !asked.trusts.is_empty() { p.warn { "Approving it also trusts later values of " (part::line(&asked.trusts.join(", "))) } }
             dl.args {
@@ -102,15 +102,6 @@ fn host(name: &str, value: &serde_json::Value) -> Option<(String, String, String
     let end = text[begin..].find(['/', '?', '#']).map_or(text.len(), |at| begin + at);
     let begin = text[begin..end].rfind('@').map_or(begin, |at| begin + at + 1);
     Some((revealed_line(&text[..begin]), revealed_line(&text[begin..end]), revealed_line(&text[end..])))
-}
-
-/// Lists the sandbox exceptions that a call asks for.
-fn wishes(sandbox: &SandboxRequest) -> String {
-    let net = sandbox.net.then(|| "the network".to_owned());
-    let paths =
-        |verb: &str, paths: &[String]| (!paths.is_empty()).then(|| format!("to {verb} {}", paths.join(", ")));
-    let all = [net, paths("read", &sandbox.read), paths("write", &sandbox.write)];
-    all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
