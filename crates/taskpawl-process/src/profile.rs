@@ -158,7 +158,7 @@ pub struct Enforcement {
     pub gaps: Vec<String>,
 }
 
-/// How much of the sandbox a system enforces, the best first.
+/// The part of the sandbox that a system enforces, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Isolation {
     /// Everything: mounts, a process namespace, and a network namespace unless the network is granted.

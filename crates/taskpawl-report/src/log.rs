@@ -379,7 +379,7 @@ impl LogBuilder {
         }
     }
 
-    /// Removes the tasks that are not in progress, and returns a log of them. If such a task starts again, it begins anew.
+    /// Removes the tasks that are not in progress, and returns a log of them. If such a task starts again, it starts from the beginning.
     pub fn drain_ended(&mut self) -> RunLog {
         let tasks = std::mem::take(&mut self.log.tasks);
         let (ended, open) = tasks.into_iter().partition(TaskLog::has_ended);

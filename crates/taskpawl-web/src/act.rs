@@ -54,7 +54,7 @@ impl StartRun {
     }
 }
 
-/// How a run is stopped.
+/// The way to stop a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopRun {

@@ -185,7 +185,7 @@ fn redacted(redactor: &Redactor, part: &Part, from: u64, bytes: &[u8]) -> io::Re
     let begin = from.saturating_sub(OVERLAP);
     stream.push(&read(part, begin, from - begin)?, &mut before);
     stream.push(bytes, &mut clean);
-    // What the stream holds back could be the beginning of a secret; the next window of a growing file has it.
+    // The text that the stream holds back could be the beginning of a secret; the next window of a growing file has it.
     Ok(clean)
 }
 

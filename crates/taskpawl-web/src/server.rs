@@ -115,7 +115,7 @@ impl Endpoint {
             let reply = if route.target == Target::Asset { assets::find(value) } else { Ok(view::shell()) };
             return Ok(reply.map_or_else(Problem::into_answer, |reply| reply.into_answer(None)));
         }
-        // Without a token nobody learns which paths there are.
+        // Without a token a client does not learn which paths there are.
         let scope = self.guard.look(method, uri, headers).admit(place)?;
         let Some((route, value)) = found else { return Ok(unknown(uri.path())) };
         if let Access::Token(needed) = route.access

@@ -1,4 +1,4 @@
-//! What may be shown of the output of a call.
+//! The part of a call's output that may be shown.
 
 use serde_json::Value;
 use taskpawl_model::task::{CallStatus, ToolCall};

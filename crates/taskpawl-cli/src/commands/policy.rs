@@ -397,7 +397,7 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What all files together say about the sandbox and decisions.
+/// The settings of all files together, about the sandbox and decisions.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Effective {

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// The run: its id, or the beginning of it [default: the latest]
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// How many times as fast as it was
+    /// The speed, as a multiple of that of the run
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = speed)]
     speed: f64,
 }

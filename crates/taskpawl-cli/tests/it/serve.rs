@@ -1,4 +1,4 @@
-//! The page as a process: what it prints, whom it answers, and its end.
+//! The page as a process: its output, its answers and its end.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

@@ -31,7 +31,7 @@ impl OwnListener {
             let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
             connect(&socket, &address)
         });
-        // Nobody accepts, so that the queue of an announcement may be full (`EAGAIN`).
+        // Connections are never accepted, so that the queue of an announcement may be full (`EAGAIN`).
         !matches!(tried, Err(error) if error != rustix::io::Errno::AGAIN)
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct Link {
     enforcement: OnceLock<Arc<Enforcement>>,
     /// The cgroup to remove after the end of the supervisor.
     cgroup: OnceLock<PathBuf>,
-    /// How far the supervisor is; set by the reader.
+    /// The progress of the supervisor; set by the reader.
     progress: watch::Sender<Progress>,
     /// The network access that programs were refused; written by the thread that forwards connections.
     refused: Arc<RefusedLog>,
@@ -86,7 +86,7 @@ enum Stage {
     Over(Reason),
 }
 
-/// How far a supervisor is.
+/// The progress of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Progress {
     /// The handshake is not complete.

@@ -25,7 +25,7 @@ const ELSEWHERE: &[u8] = &[0xff];
 pub(super) struct Message {
     pub(super) bytes: Vec<u8>,
     pub(super) descriptors: Vec<OwnedFd>,
-    /// Whether the kernel dropped descriptors that did not fit into the descriptor table of the receiver.
+    /// True if the kernel dropped descriptors that did not fit into the descriptor table of the receiver.
     pub(super) lacks_descriptors: bool,
 }
 

@@ -28,7 +28,7 @@ words! {
 }
 
 words! {
-    /// What a policy says about a power, ordered by strictness.
+    /// The rule of a policy for a power; stricter ones are greater.
     Ruling {
         /// Everybody who gives the command has it.
         Allow = "allow",

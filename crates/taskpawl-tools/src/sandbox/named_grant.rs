@@ -50,7 +50,7 @@ impl NamedGrant {
         }
     }
 
-    /// Returns whether whoever has this grant has `other`, too.
+    /// Returns whether this grant includes `other`.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Host(own), Self::Host(other)) => own.covers(other),
