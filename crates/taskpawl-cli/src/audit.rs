@@ -15,7 +15,7 @@ use taskpawl::Source;
 use taskpawl::model::value::{TaskId, Timestamp};
 use taskpawl::tools::{content_hash, read_if_there};
 
-use crate::app::App;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::trust::{real, state_directory_of, state_file};
 
@@ -78,8 +78,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn read(app: &App) -> Result<Self, CliError> {
-        let Some(path) = path(app) else { return Ok(Self::default()) };
+    pub(crate) fn read(context: &Context) -> Result<Self, CliError> {
+        let Some(path) = path(context) else { return Ok(Self::default()) };
         let text = read_if_there(&path, MAX_BYTES).map_err(|source| CliError::File {
             action: "read",
             path,
@@ -114,10 +114,10 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Returns a recorder; `None` where there is no state of the user.
-    pub(crate) fn of(app: &App) -> Result<Option<Self>, CliError> {
-        let Some(path) = path(app) else { return Ok(None) };
-        let project = app.place().ok().map(|place| real(&place.root));
-        Ok(Some(Self { path, project, actor: app.config()?.actor.clone(), source: app.source()? }))
+    pub(crate) fn of(context: &Context) -> Result<Option<Self>, CliError> {
+        let Some(path) = path(context) else { return Ok(None) };
+        let project = context.place().ok().map(|place| real(&place.root));
+        Ok(Some(Self { path, project, actor: context.config()?.actor.clone(), source: context.source()? }))
     }
 
     /// Adds a decision.
@@ -139,8 +139,8 @@ impl Recorder {
 }
 
 /// Adds a decision to the log.
-pub(crate) fn record(app: &App, action: Action, about: &str) -> Result<(), CliError> {
-    Recorder::of(app)?.map_or(Ok(()), |recorder| recorder.record(action, about))
+pub(crate) fn record(context: &Context, action: Action, about: &str) -> Result<(), CliError> {
+    Recorder::of(context)?.map_or(Ok(()), |recorder| recorder.record(action, about))
 }
 
 fn add(path: &Path, mut entry: Entry) -> io::Result<()> {
@@ -155,30 +155,34 @@ fn add(path: &Path, mut entry: Entry) -> io::Result<()> {
 }
 
 /// Adds a decision about tasks to the log.
-pub(crate) fn record_tasks(app: &App, action: Action, tasks: &[TaskId]) -> Result<(), CliError> {
+pub(crate) fn record_tasks(context: &Context, action: Action, tasks: &[TaskId]) -> Result<(), CliError> {
     let tasks: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
-    record(app, action, &tasks.join(", "))
+    record(context, action, &tasks.join(", "))
 }
 
 /// Logs that the policy of the machine or the user has changed since it was last logged.
-pub(crate) fn record_policy(app: &App) -> Result<(), CliError> {
-    let files = app.policy_files();
+pub(crate) fn record_policy(context: &Context) -> Result<(), CliError> {
+    let files = context.policy_files();
     let hash = |path: Option<PathBuf>| {
         path.and_then(|path| std::fs::read(path).ok()).map(|bytes| content_hash(&bytes))
     };
     let (machine, user) = (hash(files.ceiling), hash(files.user));
-    if machine.is_none() && user.is_none() && path(app).is_none_or(|path| !path.exists()) {
+    if machine.is_none() && user.is_none() && path(context).is_none_or(|path| !path.exists()) {
         return Ok(());
     }
     let said = |hash: Option<String>| hash.unwrap_or_else(|| "none".to_owned());
     let about = format!("machine {}, user {}", said(machine), said(user));
-    let log = Log::read(app)?;
+    let log = Log::read(context)?;
     let last = log.entries.iter().rev().find(|entry| entry.action == Action::Policy);
-    if last.is_some_and(|last| last.about == about) { Ok(()) } else { record(app, Action::Policy, &about) }
+    if last.is_some_and(|last| last.about == about) {
+        Ok(())
+    } else {
+        record(context, Action::Policy, &about)
+    }
 }
 
-fn path(app: &App) -> Option<PathBuf> {
-    state_file(app, "audit.ndjson")
+fn path(context: &Context) -> Option<PathBuf> {
+    state_file(context, "audit.ndjson")
 }
 
 #[cfg(test)]

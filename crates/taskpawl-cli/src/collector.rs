@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use taskpawl_report::{Included, SpanRecord, otlp_protobuf};
 
-use crate::app::App;
+mod send_error;
+
+pub(crate) use send_error::SendError;
+
+use crate::context::Context;
 use crate::error::CliError;
 
 /// The most spans of one request. Collectors refuse large requests.
@@ -26,8 +30,8 @@ impl Collector {
     ///
     /// # Errors
     /// The user's configuration does not list the address: a trace must not go where only an agent or a plan wants it.
-    pub(crate) fn of(app: &App, url: &str) -> Result<Self, CliError> {
-        let listed = app.config()?.collectors();
+    pub(crate) fn of(context: &Context, url: &str) -> Result<Self, CliError> {
+        let listed = context.config()?.collectors();
         let same = |listed: &String| listed.trim_end_matches('/') == url.trim_end_matches('/');
         if !listed.iter().any(same) {
             let hint = "your own configuration file lists them: `[trace] collectors = [\"URL\"]`; \
@@ -60,23 +64,5 @@ impl Collector {
         let request = self.agent.post(format!("{base}{path}"));
         request.header("content-type", "application/x-protobuf").send(body).map_err(Box::new)?;
         Ok(())
-    }
-}
-
-/// The reason why spans were not sent.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SendError {
-    /// The collector did not answer, or refused them.
-    #[error(transparent)]
-    Http(#[from] Box<ureq::Error>),
-    /// The collector takes spans more slowly than the run made them.
-    #[error("it is too slow")]
-    TooSlow,
-}
-
-impl SendError {
-    /// Returns whether the collector was silent.
-    pub(crate) fn is_timeout(&self) -> bool {
-        matches!(self, Self::Http(error) if matches!(**error, ureq::Error::Timeout(_)))
     }
 }

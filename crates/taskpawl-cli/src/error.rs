@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use serde::{Serialize, Serializer};
 use taskpawl::model::advice::Hint;
@@ -18,12 +17,8 @@ use taskpawl_text::error_chain;
 use crate::agents::Trouble;
 use crate::caller::AgentSign;
 use crate::collector::SendError;
-use crate::commands::history;
 use crate::config::ConfigError;
-use crate::output::{Output, SCHEMA_VERSION, say, to_text, write_out};
 use crate::pin::PinFault;
-use crate::shown::{Shown, shown};
-use crate::text::{Paint, clean_block, style};
 
 /// The error of a command.
 #[derive(Debug, thiserror::Error)]
@@ -120,12 +115,6 @@ pub(crate) enum CliError {
     #[error("standard output is closed")]
     Unread,
 }
-
-/// The maximum number of error groups in a text; `--json` prints all errors.
-pub(crate) const MAX_SHOWN: usize = bounded::MAX_ITEMS;
-
-/// The maximum bytes of a line about one group, which keeps the whole text below 2 kB.
-const MAX_LINE: usize = 180;
 
 /// One error in a file or an argument.
 #[derive(Debug, Clone, Serialize)]
@@ -227,7 +216,7 @@ impl From<Refusal> for CliError {
 
 /// The class of an error, which decides the exit code and the word in `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+pub(crate) enum Class {
     Usage,
     UnknownId,
     Refused,
@@ -235,7 +224,8 @@ enum Class {
 }
 
 impl Class {
-    fn code(self) -> u8 {
+    /// Returns the exit code.
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Usage => 2,
             Self::UnknownId => 6,
@@ -244,7 +234,8 @@ impl Class {
         }
     }
 
-    fn word(self) -> &'static str {
+    /// Returns the word in JSON.
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Usage => "usage",
             Self::UnknownId => "unknown_id",
@@ -265,7 +256,7 @@ impl CliError {
         Self::Usage { message: message.into(), hint: Some(hint.into()) }
     }
 
-    fn class(&self) -> Class {
+    pub(crate) fn class(&self) -> Class {
         match self {
             Self::Clap(_)
             | Self::Usage { .. }
@@ -354,7 +345,7 @@ impl CliError {
         }
     }
 
-    fn problems(&self) -> Vec<Problem> {
+    pub(crate) fn problems(&self) -> Vec<Problem> {
         match self {
             Self::Plan { file, errors } => problems_of(Some(file), errors),
             Self::Command(Error::Invalid(errors)) => problems_of(None, errors),
@@ -389,7 +380,7 @@ impl CliError {
     }
 
     /// Returns all conflicts; the message names only the first few.
-    fn conflicts(&self) -> Vec<Problem> {
+    pub(crate) fn conflicts(&self) -> Vec<Problem> {
         let Self::Command(Error::Refused(refusal)) = self else { return Vec::new() };
         let (Refusal::PlanConflict { conflicts, .. } | Refusal::ImportConflict { conflicts, .. }) =
             &**refusal
@@ -403,7 +394,7 @@ impl CliError {
     }
 
     /// Returns the changes of a task since the caller read it, if another actor was faster.
-    fn since(&self) -> Option<&ChangesSince> {
+    pub(crate) fn since(&self) -> Option<&ChangesSince> {
         let Self::Command(Error::Refused(refusal)) = self else { return None };
         refusal.since()
     }
@@ -426,120 +417,6 @@ impl CliError {
         }
         error_chain(self)
     }
-
-    /// Prints the error to standard error, or with `--json` to standard output. Returns the exit code.
-    pub(crate) fn report(&self, out: &Output) -> ExitCode {
-        // `settle` reports the failed stream and replaces this success.
-        if let Self::Unread = self {
-            return ExitCode::SUCCESS;
-        }
-        if let Self::Clap(error) = self
-            && !error.use_stderr()
-        {
-            let help = error.render();
-            let help = if out.paint.is_on {
-                Shown::of_help(&help.ansi().to_string())
-            } else {
-                help.to_string().into()
-            };
-            let _ = write_out(&help);
-            return ExitCode::SUCCESS;
-        }
-        match (self, out.is_json) {
-            (_, true) => self.print_json(out),
-            (Self::Clap(error), false) => print_usage(error, out.paint_err),
-            (_, false) => self.print_text(out),
-        }
-        ExitCode::from(self.class().code())
-    }
-
-    fn print_text(&self, out: &Output) {
-        let paint = out.paint_err;
-        say(shown![paint.style(style::ERROR, "error:"), " ", clean_block(&self.message())]);
-        let label = paint.style(style::HINT, "hint:");
-        let groups = Problem::kinds(self.problems_in(out));
-        for group in groups.iter().take(MAX_SHOWN) {
-            let line = bounded::cut_to(&group.counted(&group.first.line()), MAX_LINE).into_owned();
-            say(shown!["  ", clean_block(&line)]);
-            if let Some(hint) = &group.first.hint {
-                let hint = bounded::cut_to(&hint.to_string(), MAX_LINE).into_owned();
-                say(shown!["    ", label, " ", clean_block(&hint)]);
-            }
-        }
-        let more: usize = groups.iter().skip(MAX_SHOWN).map(|group| group.count).sum();
-        if more > 0 {
-            say(format!("  … and {more} more: `--json` lists all of them"));
-        }
-        for line in self.since().map(since_lines).unwrap_or_default() {
-            say(shown!["  ", clean_block(&line)]);
-        }
-        if let Some(hint) = self.hint_in(out) {
-            say(shown![label, " ", clean_block(&hint)]);
-        }
-    }
-
-    /// Returns the hint, whose commands repeat the flags of this one.
-    fn hint_in(&self, out: &Output) -> Option<String> {
-        self.hint().map(|hint| hint.format_with(&*out.line))
-    }
-
-    /// Returns the problems with their hints, whose commands repeat the flags of this one.
-    fn problems_in(&self, out: &Output) -> Vec<Problem> {
-        let mut problems = self.problems();
-        for hint in problems.iter_mut().filter_map(|problem| problem.hint.as_mut()) {
-            *hint = hint.format_with(&*out.line).into();
-        }
-        problems
-    }
-
-    fn print_json(&self, out: &Output) {
-        let error = ErrorJson {
-            code: self.class().code(),
-            kind: self.class().word(),
-            message: self.message(),
-            hint: self.hint_in(out),
-            problems: [self.problems_in(out), self.conflicts()].concat(),
-            since: self.since(),
-        };
-        let envelope = ErrorEnvelope { schema_version: SCHEMA_VERSION, error };
-        let text = to_text(&envelope, out.is_pretty).expect("BUG: an error is always valid JSON");
-        // The exit code reports the error as well, so a failed write is ignored.
-        let _ = write_out(&(text + "\n").into());
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ErrorEnvelope<'a> {
-    schema_version: u32,
-    error: ErrorJson<'a>,
-}
-
-#[derive(Serialize)]
-struct ErrorJson<'a> {
-    code: u8,
-    kind: &'static str,
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    problems: Vec<Problem>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<&'a ChangesSince>,
-}
-
-fn since_lines(since: &ChangesSince) -> Vec<String> {
-    let earlier = (since.earlier > 0).then(|| format!("since then: {} changes, and", since.earlier));
-    let first = earlier.unwrap_or_else(|| "since then:".to_owned());
-    std::iter::once(first).chain(since.events.iter().map(history::line)).collect()
-}
-
-/// Prints a parse error of clap. It quotes the command line, which may contain control characters.
-fn print_usage(error: &clap::Error, paint: Paint) {
-    const LABEL: &str = "error:";
-    let text = error.render().to_string();
-    let (label, rest) = text.strip_prefix(LABEL).map_or(("", text.as_str()), |rest| (LABEL, rest));
-    say(shown![paint.style(style::ERROR, label), clean_block(rest.trim_end())]);
 }
 
 fn file_hint(action: &str, kind: io::ErrorKind) -> &'static str {

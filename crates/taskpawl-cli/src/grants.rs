@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use taskpawl::model::value::Timestamp;
 use taskpawl::tools::{NamedGrant, Power, RememberedGrant, Ruling, read_if_there};
 
-use crate::app::App;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::text::clean;
 use crate::trust::{real, state_directory_of, state_file, write_state};
@@ -53,8 +53,8 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    pub(crate) fn of(app: &App) -> Result<Self, CliError> {
-        let place = app.place()?;
+    pub(crate) fn of(context: &Context) -> Result<Self, CliError> {
+        let place = context.place()?;
         Ok(Self { id: place.id.clone(), path: real(&place.root) })
     }
 }
@@ -100,19 +100,19 @@ impl Grants {
     }
 
     /// Returns the grants of this project, in the order in which they were given.
-    pub(crate) fn of_project(app: &App) -> Result<Vec<Entry>, CliError> {
-        let Some(path) = path(app) else { return Ok(Vec::new()) };
+    pub(crate) fn of_project(context: &Context) -> Result<Vec<Entry>, CliError> {
+        let Some(path) = path(context) else { return Ok(Vec::new()) };
         let grants = Self::read(&path).map_err(|source| CliError::File { action: "read", path, source })?;
-        let project = Project::of(app)?;
+        let project = Project::of(context)?;
         Ok(grants.grants.into_iter().filter(|entry| entry.project == project).collect())
     }
 
     /// Changes the grants of this project. A lock keeps a run that records its use from undoing what another command changes.
-    pub(crate) fn change(app: &App, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), CliError> {
-        let Some(path) = path(app) else {
+    pub(crate) fn change(context: &Context, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), CliError> {
+        let Some(path) = path(context) else {
             return Err(CliError::usage_with("there is no place for remembered grants", "set HOME"));
         };
-        let project = Project::of(app)?;
+        let project = Project::of(context)?;
         let changed = || {
             let lock = lock(&path)?;
             let mut grants = Self::read(&path)?;
@@ -128,8 +128,8 @@ impl Grants {
     }
 }
 
-fn path(app: &App) -> Option<PathBuf> {
-    state_file(app, "grants.json")
+fn path(context: &Context) -> Option<PathBuf> {
+    state_file(context, "grants.json")
 }
 
 /// Takes the lock on the grants until the file is dropped.
@@ -142,17 +142,17 @@ fn lock(path: &Path) -> io::Result<File> {
 }
 
 /// Returns the remembered grants that the policy lets runs of this project have.
-pub(crate) fn in_force(app: &App) -> Result<Vec<Entry>, CliError> {
+pub(crate) fn in_force(context: &Context) -> Result<Vec<Entry>, CliError> {
     // Without a project nothing is remembered.
-    if app.place().is_err() {
+    if context.place().is_err() {
         return Ok(Vec::new());
     }
-    let policy = app.policy()?;
+    let policy = context.policy()?;
     let is_never = |power| policy.ruling(power).ruling == Ruling::Never;
     if is_never(Power::Remembered) {
         return Ok(Vec::new());
     }
-    let entries = Grants::of_project(app)?;
+    let entries = Grants::of_project(context)?;
     Ok(entries
         .into_iter()
         .filter(|entry| power_of(&entry.grant).is_some_and(|power| !is_never(power)))
@@ -176,13 +176,24 @@ pub(crate) fn settings(entries: &[Entry]) -> Vec<RememberedGrant> {
 }
 
 /// Records that a run takes these grants.
-pub(crate) fn record_use(app: &App, used: &[Entry]) -> Result<(), CliError> {
+pub(crate) fn record_use(context: &Context, used: &[Entry]) -> Result<(), CliError> {
     if used.is_empty() {
         return Ok(());
     }
-    let now = app.source()?.now();
-    Grants::change(app, |own| {
+    let now = context.source()?.now();
+    Grants::change(context, |own| {
         let is_used = |entry: &&mut Entry| used.iter().any(|used| used.is_same(entry));
         own.iter_mut().filter(is_used).for_each(|entry| entry.last_used = Some(now));
     })
+}
+
+/// Returns the proposals of the project that no remembered grant covers.
+pub(crate) fn open_proposals(context: &Context) -> Result<Vec<NamedGrant>, CliError> {
+    let wants = context.config()?.wants();
+    if wants.is_empty() || context.place().is_err() {
+        return Ok(Vec::new());
+    }
+    let known = Grants::of_project(context)?;
+    let is_open = |want: &&NamedGrant| !known.iter().any(|entry| entry.grant.covers(want));
+    Ok(wants.iter().filter(is_open).cloned().collect())
 }

@@ -1,8 +1,9 @@
 //! The command line of taskpawl: translates between a terminal and the library, and contains no rules of its own.
 //!
-//! Code map: `args` is the tree of commands; each command has a module in `commands` with its `Args` and its `run`.
-//! `app` opens the store when a command first needs it. `output` is the only path to standard output and standard
-//! error. Only `error` and `output` know exit codes, only `config` knows layers of configuration, only `environment`
+//! Code map: `command_line` leads from words to an exit code; `args` is the tree of commands; each command has a module in `commands` with
+//! its `Args` and its `run`. `context` holds flags, configuration, policy and place; `app` adds tools and the store, opened when a command
+//! first needs them. `output` is the only path to standard output and standard
+//! error. Only `error`, `failure` and `output` know exit codes, only `config` knows layers of configuration, only `environment`
 //! reads variables. `nested_call` decides which commands a program of a call may use.
 //!
 //! Invariants: everything that reaches a terminal is a `shown::Shown`, in which only styles and the controls of this
@@ -12,14 +13,18 @@ mod agents;
 mod app;
 mod args;
 mod audit;
+mod byte_size;
 mod caller;
 mod checklist;
 mod collector;
+mod command_line;
 mod commands;
 mod config;
+mod context;
 mod environment;
 mod error;
 mod event_schema;
+mod failure;
 mod failure_words;
 #[cfg(feature = "faults")]
 pub mod faults;
@@ -28,16 +33,19 @@ mod faults;
 mod files;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod global;
 mod grants;
 mod live_trace;
 mod nested_call;
 mod output;
+mod person;
 mod pin;
 #[cfg(test)]
 mod reference;
 mod report;
 mod run_log;
 mod schema;
+mod server_tools;
 mod servers;
 mod shown;
 mod text;
@@ -50,5 +58,5 @@ use std::process::ExitCode;
 /// Runs the command of this process and returns its exit code.
 pub fn main() -> ExitCode {
     taskpawl::child_entry();
-    args::main(environment::Environment::read())
+    command_line::main(environment::Environment::read())
 }

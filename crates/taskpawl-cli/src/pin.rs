@@ -3,7 +3,8 @@
 //! An agent that hides its markers and opens a terminal looks like a person, but does not know the PIN. The hash is in the user's state
 //! directory, which the sandbox hides from programs. A program without the sandbox can remove it.
 
-use std::fmt;
+mod fault;
+
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
@@ -14,17 +15,15 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use serde::{Deserialize, Serialize};
-use taskpawl::model::advice::Hint;
-use taskpawl::model::value::{Timestamp, format_time};
+use taskpawl::model::value::Timestamp;
 use taskpawl::tools::read_if_there;
 use taskpawl::{Source as _, SystemSource};
 
-use crate::app::App;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::trust;
-
-/// The most wrong PINs in a row before the PIN is locked.
-const MAX_TRIES: u32 = 5;
+use fault::MAX_TRIES;
+pub(crate) use fault::PinFault;
 
 /// The duration of the lock.
 const LOCKED_FOR: Duration = Duration::from_mins(10);
@@ -54,75 +53,30 @@ struct Record {
     locked_until: Option<Timestamp>,
 }
 
-/// The reason why a decision is refused.
-#[derive(Debug)]
-pub(crate) enum PinFault {
-    /// A policy requires a PIN, and none is set.
-    Missing(String),
-    Wrong {
-        left: u32,
-    },
-    Locked {
-        until: Timestamp,
-    },
-    /// No PIN was typed.
-    NotTyped,
-    /// The file cannot be read or written.
-    File(PathBuf, io::Error),
-}
-
-impl fmt::Display for PinFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(place) => write!(f, "{place} requires one, and none is set"),
-            Self::Wrong { left: 0 } => f.write_str("wrong PIN; it is locked for ten minutes"),
-            Self::Wrong { left: 1 } => f.write_str("wrong PIN; one try is left"),
-            Self::Wrong { left } => write!(f, "wrong PIN; {left} tries are left"),
-            Self::Locked { until } => {
-                write!(f, "locked until {} after {MAX_TRIES} wrong tries", format_time(*until))
-            }
-            Self::NotTyped => f.write_str("none was typed"),
-            Self::File(path, error) => write!(f, "failed to use `{}`: {error}", path.display()),
-        }
-    }
-}
-
-impl PinFault {
-    /// Returns the next step.
-    pub(crate) fn hint(&self) -> Hint {
-        match self {
-            Self::Missing(_) => Hint::default().command("pin set").text(" sets it, in a terminal"),
-            Self::Wrong { .. } | Self::NotTyped => "give the command again and type the PIN".into(),
-            Self::Locked { .. } => "wait until then".into(),
-            Self::File(..) => "repair the file, or remove it and set the PIN again".into(),
-        }
-    }
-}
-
 /// Asks for the PIN at the terminal, if one is set or required by a policy.
-pub(crate) fn ask(app: &App, by: &'static str) -> Result<(), CliError> {
+pub(crate) fn ask(context: &Context, by: &'static str) -> Result<(), CliError> {
     let fault = |fault| CliError::Pin { by, fault };
-    let Some(pin) = Pin::needed(app).map_err(fault)? else { return Ok(()) };
+    let Some(pin) = Pin::needed(context).map_err(fault)? else { return Ok(()) };
     let typed = type_in("PIN: ").ok_or(PinFault::NotTyped).map_err(fault)?;
     pin.check(&typed).map_err(fault)
 }
 
 impl Pin {
     /// Returns the place of the PIN, whether it is set or not; `None` where there is no state of the user.
-    pub(crate) fn place(app: &App) -> Option<Self> {
-        trust::state_file(app, "pin.json").map(|path| Self { path })
+    pub(crate) fn place(context: &Context) -> Option<Self> {
+        trust::state_file(context, "pin.json").map(|path| Self { path })
     }
 
     /// Returns the PIN where decisions need it.
-    pub(crate) fn needed(app: &App) -> Result<Option<Self>, PinFault> {
-        let place = Self::place(app);
+    pub(crate) fn needed(context: &Context) -> Result<Option<Self>, PinFault> {
+        let place = Self::place(context);
         if let Some(pin) = place
             && pin.is_set()?
         {
             return Ok(Some(pin));
         }
         // A policy that cannot be read is an error of the command itself.
-        match app.policy().ok().and_then(taskpawl::tools::Policy::requires_pin) {
+        match context.policy().ok().and_then(taskpawl::tools::Policy::requires_pin) {
             Some(file) => Err(PinFault::Missing(file)),
             None => Ok(None),
         }

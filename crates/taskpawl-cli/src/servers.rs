@@ -4,23 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use async_trait::async_trait;
-use serde_json::{Value, json};
-use taskpawl::RunOptions;
 use taskpawl::model::advice::{Advice, Hint};
-use taskpawl::model::command::NewTask;
-use taskpawl::model::task::{CallSpec, NewCall, TaskSpec};
-use taskpawl::store::{Location, PlacementError};
-use taskpawl::tools::{CallContext, Tool, ToolError, ToolFinder, ToolSpec, Widening, content_hash, follow};
+use taskpawl::store::PlacementError;
+use taskpawl::tools::{Tool, ToolFinder, Widening, content_hash, follow};
 use taskpawl_mcp::{
     ServerConfig, ServerProblem, Servers, ServersOptions, Transport, read_servers, server_of,
 };
 
-use crate::app::App;
-use crate::commands::sandbox::SandboxArgs;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::trust;
 
@@ -41,20 +34,20 @@ struct Disabled {
 
 impl McpServers {
     /// Reads the servers from the configuration and from the files of other programs. Starts no server.
-    pub(crate) fn of(app: &App) -> Result<Self, CliError> {
-        let root = root(app)?;
+    pub(crate) fn of(context: &Context) -> Result<Self, CliError> {
+        let root = root(context)?;
         let mut reading =
-            Reading { app, root: &root, usable: Vec::new(), held: Vec::new(), disabled: Vec::new() };
+            Reading { context, root: &root, usable: Vec::new(), held: Vec::new(), disabled: Vec::new() };
         // The order matters: of servers with the same name, the first is used.
         reading.own()?;
-        for (file, of_project) in app.config()?.mcp().files() {
-            reading.file(&place(app, &root, file), of_project)?;
+        for (file, of_project) in context.config()?.mcp().files() {
+            reading.file(&place(context, &root, file), of_project)?;
         }
         // Other programs read this file of the project, so it is read without being configured.
         reading.file(&root.join(".mcp.json"), true)?;
         let Reading { mut usable, held, disabled, .. } = reading;
-        widen(app, &root, &mut usable)?;
-        let servers = Servers::new(usable, &options(app));
+        widen(context, &root, &mut usable)?;
+        let servers = Servers::new(usable, &options(context));
         Ok(Self { servers: Arc::new(servers), held, disabled })
     }
 
@@ -154,7 +147,13 @@ impl McpServers {
         near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
     }
 
-    fn all(&self) -> BTreeSet<String> {
+    /// Returns the servers, for a tool that starts them.
+    pub(crate) fn shared(&self) -> Arc<Servers> {
+        Arc::clone(&self.servers)
+    }
+
+    /// Returns the names of all servers that calls may use.
+    pub(crate) fn all(&self) -> BTreeSet<String> {
         // Servers that need trust are not among these.
         self.servers.states().iter().map(|state| state.config.name.clone()).collect()
     }
@@ -179,7 +178,7 @@ impl Lack {
 const CONNECT: Advice = Advice::ListTools { connect: true };
 
 struct Reading<'a> {
-    app: &'a App,
+    context: &'a Context,
     root: &'a Path,
     usable: Vec<ServerConfig>,
     held: Vec<ServerConfig>,
@@ -188,12 +187,12 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn own(&mut self) -> Result<(), CliError> {
-        for named in self.app.config()?.mcp().servers() {
+        for named in self.context.config()?.mcp().servers() {
             let Some(value) = &named.value else { continue };
             // Errors of this entry were reported when the configuration was read.
             match server_of(&named.name, &named.file, value) {
                 Ok(Some(server)) => {
-                    let hash = self.app.config()?.project_hash().filter(|_| named.is_of_project());
+                    let hash = self.context.config()?.project_hash().filter(|_| named.is_of_project());
                     self.take(server, hash)?;
                 }
                 Ok(None) => {
@@ -212,7 +211,7 @@ impl Reading<'_> {
         let found = match read_servers(path, self.root) {
             Ok(found) => found,
             Err(error) if is_held => {
-                self.app
+                self.context
                     .out()
                     .warn(&format!("{}; its servers are left out", CliError::from(error).message()));
                 return Ok(());
@@ -235,7 +234,7 @@ impl Reading<'_> {
     /// content.
     fn take(&mut self, server: ServerConfig, hash: Option<&str>) -> Result<(), CliError> {
         let is_usable = match hash {
-            Some(hash) => trust::is_given(self.app, &server.file, hash)?,
+            Some(hash) => trust::is_given(self.context, &server.file, hash)?,
             None => true,
         };
         if is_usable {
@@ -247,7 +246,7 @@ impl Reading<'_> {
     }
 
     fn warn(&self, problem: &ServerProblem) {
-        self.app.out().warn(&problem.to_string());
+        self.context.out().warn(&problem.to_string());
     }
 }
 
@@ -266,13 +265,19 @@ fn is_ours(server: &ServerConfig) -> bool {
 }
 
 /// Adds the sandbox exceptions that the user's configuration grants to servers.
-fn widen(app: &App, root: &Path, servers: &mut [ServerConfig]) -> Result<(), CliError> {
-    let named: BTreeMap<&str, &Widening> =
-        app.config()?.mcp().servers().into_iter().rev().map(|named| (&*named.name, &named.sandbox)).collect();
+fn widen(context: &Context, root: &Path, servers: &mut [ServerConfig]) -> Result<(), CliError> {
+    let named: BTreeMap<&str, &Widening> = context
+        .config()?
+        .mcp()
+        .servers()
+        .into_iter()
+        .rev()
+        .map(|named| (&*named.name, &named.sandbox))
+        .collect();
     for server in servers {
         if let Some(widening) = named.get(&*server.name) {
             let paths = |paths: &[PathBuf]| {
-                paths.iter().map(|path| place(app, root, &path.to_string_lossy())).collect::<Vec<_>>()
+                paths.iter().map(|path| place(context, root, &path.to_string_lossy())).collect::<Vec<_>>()
             };
             let (read, write) = (paths(&widening.read), paths(&widening.write));
             server.sandbox = Widening { net: widening.net, read, write, ..Widening::default() };
@@ -286,112 +291,41 @@ pub(crate) fn private_directory(prefix: &str) -> std::io::Result<tempfile::TempD
     tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir()
 }
 
-fn root(app: &App) -> Result<PathBuf, CliError> {
-    match app.place() {
+/// Returns the root of the project, or the current directory without a project.
+pub(crate) fn root(context: &Context) -> Result<PathBuf, CliError> {
+    match context.place() {
         Ok(place) => Ok(place.root.clone()),
-        Err(CliError::Placement(PlacementError::NoProject { .. })) => Ok(app.environment().directory.clone()),
+        Err(CliError::Placement(PlacementError::NoProject { .. })) => {
+            Ok(context.environment().directory.clone())
+        }
         Err(error) => Err(error),
     }
 }
 
 /// Resolves a path of the configuration against the home directory (`~/`) or the root of the project.
-fn place(app: &App, root: &Path, path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), app.environment().path("HOME")) {
+fn place(context: &Context, root: &Path, path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), context.environment().path("HOME")) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => root.join(path),
     }
 }
 
-fn options(app: &App) -> ServersOptions {
-    let variables = app.environment().variables();
+fn options(context: &Context) -> ServersOptions {
+    let variables = context.environment().variables();
     let look_up = move |name: &str| {
         let value = variables.get(std::ffi::OsStr::new(name))?;
         Some(value.to_string_lossy().into_owned())
     };
     let options = ServersOptions::new(Arc::new(look_up));
-    match state_directory(app) {
+    match state_directory(context) {
         Some(directory) => options.with_cache(directory.join("taskpawl").join("mcp")),
         None => options,
     }
 }
 
-fn state_directory(app: &App) -> Option<PathBuf> {
-    let environment = app.environment();
+fn state_directory(context: &Context) -> Option<PathBuf> {
+    let environment = context.environment();
     // The XDG specification says that a relative path has to be ignored.
     let own = environment.path("XDG_STATE_HOME").filter(|path| path.is_absolute());
     own.or_else(|| environment.path("HOME").map(|home| home.join(".local/state")))
-}
-
-/// Starts all servers to learn their tools.
-pub(crate) fn connect(app: &App) -> Result<(), CliError> {
-    learn(app, app.servers()?.all())
-}
-
-/// Starts servers as a run does, inside a run of one task, so that the same sandbox applies.
-fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    let learner = Arc::new(Learner::new(Arc::clone(&app.servers()?.servers), names));
-    let files = private_directory("taskpawl-mcp-").map_err(CliError::Runtime)?;
-    // A store in memory, so that learning the tools leaves no trace in the plan.
-    let plans = app.builder_at(Location::Memory, &root(app)?)?;
-    let plans = plans.files(files.path()).tool(Arc::clone(&learner) as Arc<dyn Tool>);
-    let plans = app.held(plans, &SandboxArgs::default())?.open()?;
-    let call =
-        NewCall { id: None, spec: CallSpec { tool_name: LEARN.to_owned(), ..CallSpec::default() }.into() };
-    let spec = TaskSpec { name: LEARN.to_owned(), ..TaskSpec::default() };
-    let task = plans.blocking().create_task(NewTask { spec, calls: vec![call], ..NewTask::default() })?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    runtime.block_on(async {
-        let mut learning = std::pin::pin!(plans.execute_task(task.id.as_str(), RunOptions::default()));
-        if let Ok(learned) = tokio::time::timeout(PATIENCE, &mut learning).await {
-            return learned;
-        }
-        let all = learner.names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        app.out().remark(&format!("waiting for MCP servers ({all}): each has 2 minutes until it is ready"));
-        learning.await
-    })?;
-    runtime.shutdown_background();
-    for error in learner.failed.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-        app.out().warn(&error);
-    }
-    Ok(())
-}
-
-const LEARN: &str = "learn-mcp-servers";
-
-/// The time before a message says that servers are still starting.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A tool that starts servers to learn their tools.
-#[derive(Debug)]
-struct Learner {
-    spec: ToolSpec,
-    servers: Arc<Servers>,
-    names: BTreeSet<String>,
-    failed: Mutex<Vec<String>>,
-}
-
-impl Learner {
-    fn new(servers: Arc<Servers>, names: BTreeSet<String>) -> Self {
-        let spec =
-            ToolSpec::new(LEARN, "Starts MCP servers to learn their tools.", json!({"type": "object"}));
-        Self { spec, servers, names, failed: Mutex::default() }
-    }
-}
-
-#[async_trait]
-impl Tool for Learner {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, cx: CallContext, _: Value) -> Result<Value, ToolError> {
-        let failed = self.servers.learn(&self.names, &cx).await;
-        let failed = failed.into_iter().map(|(_, error)| error.to_string());
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).extend(failed);
-        Ok(Value::Null)
-    }
 }

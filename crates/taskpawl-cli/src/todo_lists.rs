@@ -7,25 +7,25 @@ use taskpawl::tools::Tool;
 use taskpawl::{Taskpawl, store};
 use taskpawl_todo::{Dialect, Lists, ListsBuilder, ScopeRule};
 
-use crate::app::App;
+use crate::context::Context;
 use crate::error::CliError;
 
 /// Returns a builder for the lists of this project. `TASKPAWL_SCOPE` fixes the scope of all calls; without it, a call
 /// may name its scope.
-pub(crate) fn builder(app: &App) -> Result<ListsBuilder, CliError> {
-    builder_for(app, None)
+pub(crate) fn builder(context: &Context) -> Result<ListsBuilder, CliError> {
+    builder_for(context, None)
 }
 
 /// Does the same as [`builder`], with queues below `root` if it is given.
-pub(crate) fn builder_for(app: &App, root: Option<&Path>) -> Result<ListsBuilder, CliError> {
-    let directory = &app.environment().directory;
-    let base = app.place().map_or(directory, |place| &place.root);
-    let rule = match app.environment().text("TASKPAWL_SCOPE") {
+pub(crate) fn builder_for(context: &Context, root: Option<&Path>) -> Result<ListsBuilder, CliError> {
+    let directory = &context.environment().directory;
+    let base = context.place().map_or(directory, |place| &place.root);
+    let rule = match context.environment().text("TASKPAWL_SCOPE") {
         Some(scope) => ScopeRule::fixed(scope),
         None => ScopeRule::argument_or_own(),
     };
-    let builder = Lists::builder().base(base).scope(rule).source(app.source()?);
-    Ok(match queue_root(app, root) {
+    let builder = Lists::builder().base(base).scope(rule).source(context.source()?);
+    Ok(match queue_root(context, root) {
         Some(root) => builder.queue_root(root),
         None => builder,
     })
@@ -33,12 +33,12 @@ pub(crate) fn builder_for(app: &App, root: Option<&Path>) -> Result<ListsBuilder
 
 /// Returns the directory of queues: `root`, or else `files/` in the state directory of the project. Without a project
 /// it is `files/` in that of the user.
-pub(crate) fn queue_root(app: &App, root: Option<&Path>) -> Option<PathBuf> {
+pub(crate) fn queue_root(context: &Context, root: Option<&Path>) -> Option<PathBuf> {
     if let Some(root) = root {
-        return Some(app.environment().directory.join(root));
+        return Some(context.environment().directory.join(root));
     }
-    let state = store::state_directory(&app.placement()).ok()?;
-    let id = app.place().ok().and_then(|place| place.id.clone());
+    let state = store::state_directory(&context.placement()).ok()?;
+    let id = context.place().ok().and_then(|place| place.id.clone());
     Some(id.map_or(state.clone(), |id| state.join(id)).join("files"))
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn mirror(lists: &Lists, plans: &Taskpawl) {
 
 /// Returns the tools of every dialect, the checklist under both of its names. A tool of the user's configuration
 /// replaces one of the same name.
-pub(crate) fn tools(app: &App) -> Result<Vec<Arc<dyn Tool>>, CliError> {
-    let (own, lists) = (app.config()?.own_tools(), app.lists()?);
+pub(crate) fn tools(context: &Context) -> Result<Vec<Arc<dyn Tool>>, CliError> {
+    let (own, lists) = (context.config()?.own_tools(), context.lists()?);
     let all = Dialect::ALL.into_iter().chain([Dialect::TodoList]);
     let mut tools: Vec<_> = all.flat_map(|dialect| lists.tools(dialect)).collect();
     tools.retain(|tool| !own.iter().any(|own| own.name == tool.spec().name));

@@ -9,8 +9,8 @@ use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::rules::AbsentTools;
 use taskpawl::tools::{CommandTool, Registry, Tool};
 
-use crate::app::App;
 use crate::config::OwnTool;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::servers::{Lack, McpServers};
 use crate::text::nearest;
@@ -39,21 +39,21 @@ pub(crate) enum ToolSource {
 }
 
 impl Toolbox {
-    pub(crate) fn of(app: &App) -> Result<Self, CliError> {
+    pub(crate) fn of(context: &Context, servers: &McpServers) -> Result<Self, CliError> {
         let mut registry = Registry::builtin();
-        let (usable, held) = split(app)?;
+        let (usable, held) = split(context)?;
         for own in &usable {
             registry.register(own.tool.clone()).map_err(taskpawl::OpenError::from)?;
         }
-        for tool in todo_lists::tools(app)? {
+        for tool in todo_lists::tools(context)? {
             // Checking their schemas here would cost every command time; a test has already done it.
             registry.register_tested(tool).map_err(taskpawl::OpenError::from)?;
         }
         let mut of_servers = BTreeMap::new();
-        for tool in app.servers()?.tools() {
+        for tool in servers.tools() {
             let name = tool.spec().name.clone();
             registry.register(tool).map_err(taskpawl::OpenError::from)?;
-            let path = app.servers()?.file(&name).unwrap_or_default();
+            let path = servers.file(&name).unwrap_or_default();
             let server = name.split_once('/').map(|(server, _)| server.to_owned()).unwrap_or_default();
             of_servers.insert(name, ToolSource::Server { server, path });
         }
@@ -153,17 +153,17 @@ impl AbsentTools for Absent {
 }
 
 /// Returns the callable tools beyond the built-in ones: of the configuration, of to-do lists and of MCP servers.
-pub(crate) fn usable(app: &App) -> Result<Vec<Arc<dyn Tool>>, CliError> {
-    let own = split(app)?.0.into_iter().map(|own| own.tool as Arc<dyn Tool>);
-    Ok(own.chain(todo_lists::tools(app)?).chain(app.servers()?.tools()).collect())
+pub(crate) fn usable(context: &Context, servers: &McpServers) -> Result<Vec<Arc<dyn Tool>>, CliError> {
+    let own = split(context)?.0.into_iter().map(|own| own.tool as Arc<dyn Tool>);
+    Ok(own.chain(todo_lists::tools(context)?).chain(servers.tools()).collect())
 }
 
 /// Returns the tools of the configuration, divided into trusted and untrusted ones.
-fn split(app: &App) -> Result<(Vec<OwnTool>, Vec<OwnTool>), CliError> {
-    let all = app.config()?.own_tools();
+fn split(context: &Context) -> Result<(Vec<OwnTool>, Vec<OwnTool>), CliError> {
+    let all = context.config()?.own_tools();
     // All tools of a project come from its one configuration file, so trust in that decides for all of them.
-    let is_trusted = match (all.iter().find(|own| own.is_of_project()), app.config()?.project_hash()) {
-        (Some(own), Some(hash)) => trust::is_given(app, &own.file, hash)?,
+    let is_trusted = match (all.iter().find(|own| own.is_of_project()), context.config()?.project_hash()) {
+        (Some(own), Some(hash)) => trust::is_given(context, &own.file, hash)?,
         _ => false,
     };
     Ok(all.iter().cloned().partition(|own| is_trusted || !own.is_of_project()))

@@ -14,7 +14,7 @@ use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::value::Timestamp;
 use taskpawl::tools::{content_hash, make_private_directories};
 
-use crate::app::App;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::files::read_bytes;
 
@@ -36,8 +36,8 @@ pub(crate) struct Entry {
 
 /// Returns whether the user trusts this file with the content of this hash. The hash has to be that of the content
 /// which was read, because the file may have changed since.
-pub(crate) fn is_given(app: &App, file: &Path, hash: &str) -> Result<bool, CliError> {
-    Ok(Trusted::read(app)?.entry(file).is_some_and(|entry| entry.sha256 == hash))
+pub(crate) fn is_given(context: &Context, file: &Path, hash: &str) -> Result<bool, CliError> {
+    Ok(Trusted::read(context)?.entry(file).is_some_and(|entry| entry.sha256 == hash))
 }
 
 /// Returns the hint that names the command for trusting the file.
@@ -60,8 +60,8 @@ pub(crate) fn real(file: &Path) -> PathBuf {
 }
 
 impl Trusted {
-    pub(crate) fn read(app: &App) -> Result<Self, CliError> {
-        let Some(path) = path(app) else { return Ok(Self::default()) };
+    pub(crate) fn read(context: &Context) -> Result<Self, CliError> {
+        let Some(path) = path(context) else { return Ok(Self::default()) };
         let failed = |source| CliError::File { action: "read", path: path.clone(), source };
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(error.into())),
@@ -85,8 +85,8 @@ impl Trusted {
     }
 
     /// Writes all entries, atomically.
-    pub(crate) fn write(&self, app: &App) -> Result<(), CliError> {
-        let Some(path) = path(app) else {
+    pub(crate) fn write(&self, context: &Context) -> Result<(), CliError> {
+        let Some(path) = path(context) else {
             return Err(CliError::usage_with("there is no place for what is trusted", "set HOME"));
         };
         let text = serde_json::to_string_pretty(self).expect("BUG: a record is always valid JSON");
@@ -111,13 +111,13 @@ pub(crate) fn write_state(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
-fn path(app: &App) -> Option<PathBuf> {
-    state_file(app, "trust.json")
+fn path(context: &Context) -> Option<PathBuf> {
+    state_file(context, "trust.json")
 }
 
 /// Returns the path of a file in the user's state directory; `None` without `HOME` and `XDG_STATE_HOME`.
-pub(crate) fn state_file(app: &App, name: &str) -> Option<PathBuf> {
-    let environment = app.environment();
+pub(crate) fn state_file(context: &Context, name: &str) -> Option<PathBuf> {
+    let environment = context.environment();
     let home = || environment.path("HOME").map(|home| home.join(".local").join("state"));
     let base = environment.path("XDG_STATE_HOME").filter(|path| path.is_absolute()).or_else(home)?;
     Some(base.join("taskpawl").join(name))

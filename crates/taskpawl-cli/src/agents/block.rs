@@ -5,8 +5,8 @@
 
 use taskpawl_formats::json_text::Style;
 
-use super::Trouble;
 use super::fences::code_lines;
+use super::trouble::Trouble;
 
 /// The block that is added to a file.
 #[derive(Debug, Clone)]

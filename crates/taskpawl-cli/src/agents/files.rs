@@ -94,7 +94,7 @@ impl Changes {
         &mut self,
         root: &Path,
         piece: &Piece,
-        edit: impl FnOnce(&Part, Option<&str>) -> Result<Option<String>, super::Trouble>,
+        edit: impl FnOnce(&Part, Option<&str>) -> Result<Option<String>, super::trouble::Trouble>,
     ) -> Result<(), CliError> {
         let name = self.name_of(root, &piece.path)?;
         let file = self.files.get_mut(&name).expect("BUG: it was just read");

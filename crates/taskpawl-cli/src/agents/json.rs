@@ -9,8 +9,8 @@ use std::ops::Range;
 use taskpawl_formats::json_text::ast::{Array, Object, Value};
 use taskpawl_formats::json_text::{Container, Document, Json, Style, span, splice, to_value};
 
-use super::Trouble;
 use super::known::ALLOW;
+use super::trouble::Trouble;
 
 /// A value and its path in the file.
 #[derive(Debug, Clone)]

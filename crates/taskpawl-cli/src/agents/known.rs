@@ -4,9 +4,9 @@ use std::path::Path;
 
 use taskpawl_formats::json_text::Json;
 
-use super::Trouble;
 use super::block::Block;
 use super::json::{Addition, What};
+use super::trouble::Trouble;
 use crate::files::read_file;
 
 /// An agent.

@@ -14,9 +14,10 @@ use taskpawl::tools::{HostGrant, NamedGrant, Power, Ruling};
 use self::asked::{Asked, LastRun};
 use crate::app::App;
 use crate::audit::{self, Action};
-use crate::commands::{question, sandbox};
+use crate::commands::sandbox;
 use crate::error::CliError;
-use crate::grants::{Entry, Grants, Project};
+use crate::grants::{self, Entry, Grants, Project};
+use crate::person;
 use crate::shown::Shown;
 use crate::text::{Cell, Table, clean};
 
@@ -115,13 +116,13 @@ fn named(app: &App, args: &Args) -> Result<Vec<NamedGrant>, CliError> {
 
 /// Remembers grants, after the caller proved to be a person.
 fn give(app: &App, args: &Args, grants: &[NamedGrant], asked: &[Asked]) -> Result<ExitCode, CliError> {
-    question::refuse_other_callers(app, BY)?;
+    person::refuse_other_callers(app, BY)?;
     let new = grants.iter().map(|grant| Ok((grant.clone(), plan_of(app, args, grant, asked)?)));
     let new = new.collect::<Result<Vec<_>, CliError>>()?;
-    question::refuse_without_person(app, BY)?;
+    person::refuse_without_person(app, BY)?;
     for power in [Power::Remembered].into_iter().chain(grants.iter().filter_map(crate::grants::power_of)) {
         if app.policy()?.ruling(power).ruling == Ruling::Never {
-            app.leave_to_person(power, BY)?;
+            person::check_power(app, power, BY)?;
         }
     }
     let (project, now) = (Project::of(app)?, app.source()?.now());
@@ -171,7 +172,7 @@ fn holds_for(plan: Option<&str>) -> String {
 
 fn remove(app: &App, named: &[NamedGrant]) -> Result<ExitCode, CliError> {
     // Less access needs no PIN.
-    question::refuse_other_callers(app, BY)?;
+    person::refuse_other_callers(app, BY)?;
     let mut count = 0;
     Grants::change(app, |own| {
         let before = own.len();
@@ -247,7 +248,7 @@ fn refused(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let (named, alone): (Vec<Asked>, Vec<Asked>) = asked.into_iter().partition(|asked| asked.place.is_some());
     out.print(choose::text(&named, &alone))?;
-    if question::refuse_other_callers(app, BY).is_err() {
+    if person::refuse_other_callers(app, BY).is_err() {
         out.remark("a person grants it at a terminal: `taskpawl allow`");
         return Ok(ExitCode::SUCCESS);
     }
@@ -262,7 +263,7 @@ fn refused(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 /// Shows what the project proposes, and remembers what a person grants of it.
 fn proposed(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let open = open_proposals(app)?;
+    let open = grants::open_proposals(app)?;
     let out = app.out();
     if out.is_json {
         return out.data(&open);
@@ -271,7 +272,7 @@ fn proposed(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.remark("the project proposes nothing that is not granted");
         return Ok(ExitCode::SUCCESS);
     }
-    question::refuse_other_callers(app, BY)?;
+    person::refuse_other_callers(app, BY)?;
     let mut grants = Vec::new();
     for grant in open {
         let question =
@@ -287,15 +288,4 @@ fn proposed(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     give(app, args, &grants, &[])
-}
-
-/// Returns the proposals of the project that no remembered grant covers.
-pub(crate) fn open_proposals(app: &App) -> Result<Vec<NamedGrant>, CliError> {
-    let wants = app.config()?.wants();
-    if wants.is_empty() || app.place().is_err() {
-        return Ok(Vec::new());
-    }
-    let known = Grants::of_project(app)?;
-    let is_open = |want: &&NamedGrant| !known.iter().any(|entry| entry.grant.covers(want));
-    Ok(wants.iter().filter(is_open).cloned().collect())
 }

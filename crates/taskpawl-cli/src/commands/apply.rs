@@ -16,8 +16,9 @@ use taskpawl::{ApplyOptions, Error, Manager, OnChanged};
 pub(crate) use report::{text_of, told_prefix, waiting_text};
 
 use crate::app::App;
-use crate::commands::{calls, parse, question};
-use crate::error::{CliError, MAX_SHOWN, Problem};
+use crate::commands::{calls, parse};
+use crate::error::{CliError, Problem};
+use crate::failure::MAX_SHOWN;
 use crate::text::nearest;
 
 /// Apply a plan file. Applying the same file again changes nothing
@@ -130,7 +131,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return expand(app, &file.plan);
     }
     file.check(app)?;
-    let keeps_approvals = question::is_within_call(app);
+    let keeps_approvals = app.was_started_by_task();
     let on_changed = args.takes.on_changed();
     let options = ApplyOptions {
         prune: args.prune,

@@ -13,6 +13,7 @@ use crate::commands::question::{self, Extent};
 use crate::commands::{calls, parse, print, select};
 use crate::error::CliError;
 use crate::output::write_err;
+use crate::person;
 use crate::shown::shown;
 
 /// Maximum number of remarks about questions that cannot be answered yet.
@@ -63,9 +64,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     // `--dry-run --only` only reads, so it needs no person; the approval itself does.
     let only_shows = args.dry_run && !args.only.is_empty();
     if only_shows {
-        question::refuse_within_call(app, "approve")?;
+        person::refuse_within_call(app, "approve")?;
     } else {
-        question::refuse_without_person(app, "approve")?;
+        person::refuse_without_person(app, "approve")?;
     }
     if !args.only.is_empty() {
         return found(app, args);

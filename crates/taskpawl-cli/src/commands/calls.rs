@@ -12,7 +12,8 @@ use taskpawl::tools::ToolError;
 use taskpawl::unmarked_warning;
 
 use crate::app::App;
-use crate::error::{CliError, MAX_SHOWN, Problem};
+use crate::error::{CliError, Problem};
+use crate::failure::MAX_SHOWN;
 use crate::servers::McpServers;
 use crate::toolbox::Toolbox;
 

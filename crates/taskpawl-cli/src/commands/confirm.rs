@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::commands::question::{self, Extent};
 use crate::error::CliError;
 use crate::output::write_err;
+use crate::person;
 use crate::pin::{self, Pin};
 use crate::shown::shown;
 use crate::text::Paint;
@@ -34,7 +35,7 @@ pub(super) struct Terminal {
 impl Terminal {
     /// Returns the terminal, under the rules of `approve`; `None` where `approve` would be refused.
     pub(super) fn of(app: &App) -> Result<Option<Self>, CliError> {
-        if question::refuse_other_callers(app, "approve").is_err() {
+        if person::refuse_other_callers(app, "approve").is_err() {
             return Ok(None);
         }
         let Ok(pin) = Pin::needed(app) else { return Ok(None) };

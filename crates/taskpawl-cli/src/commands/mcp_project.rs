@@ -5,7 +5,8 @@ use std::sync::Arc;
 use taskpawl::store::{self, AllowedRoots, PlacementError, StorePlacement};
 use taskpawl_mcp::AbsentProject;
 
-use crate::app::{App, made_text};
+use crate::app::App;
+use crate::context::made_text;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::text::quoted;

@@ -115,25 +115,6 @@ pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Parses a size in bytes, with an optional decimal or binary unit.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let unknown = || format!("`{text}` is not a valid size, expected for example `500MB` or `2GiB`");
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let factor: u64 = match unit.trim() {
-        "" | "B" => 1,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return Err(unknown()),
-    };
-    let number: u64 = number.trim().parse().map_err(|_| unknown())?;
-    number.checked_mul(factor).ok_or_else(unknown)
-}
-
 /// Parses JSON.
 pub(super) fn json(text: &str) -> Result<Value, String> {
     taskpawl_json::read(text).map_err(|error| match error {
@@ -230,11 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_ages_have_units() {
-        assert_eq!([size("12"), size("3 kB"), size("2GiB")], [Ok(12), Ok(3_000), Ok(2 << 30)]);
-        for wrong in ["", "GiB", "1.5GiB", "-1", "2TB", "99999999999999999999", "18446744073709551615GiB"] {
-            assert!(size(wrong).is_err(), "{wrong}");
-        }
+    fn ages_have_units() {
         let days = |days: u64| Ok(Duration::from_secs(days * 86_400));
         assert_eq!([age("0d"), age("30d"), age("12h")], [days(0), days(30), Ok(Duration::from_hours(12))]);
         assert!(age("30").is_err() && age("d").is_err() && age("99999999999999999999d").is_err());

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::audit::{self, Action};
-use crate::commands::question;
 use crate::error::CliError;
+use crate::person;
 use crate::pin::{self, LENGTHS, Pin, PinFault};
 
 /// Set a PIN that decisions require
@@ -72,7 +72,7 @@ fn show(app: &App, place: &Pin) -> Result<ExitCode, CliError> {
 fn set(app: &App, place: &Pin) -> Result<ExitCode, CliError> {
     let by = "pin set";
     let fault = |fault| CliError::Pin { by, fault };
-    question::refuse_other_callers(app, by)?;
+    person::refuse_other_callers(app, by)?;
     ask_for_old(place, by)?;
     let typed = |question| pin::type_in(question).ok_or(PinFault::NotTyped).map_err(fault);
     let new = typed("New PIN: ")?;
@@ -91,7 +91,7 @@ fn set(app: &App, place: &Pin) -> Result<ExitCode, CliError> {
 
 fn remove(app: &App, place: &Pin) -> Result<ExitCode, CliError> {
     let by = "pin remove";
-    question::refuse_other_callers(app, by)?;
+    person::refuse_other_callers(app, by)?;
     let fault = |fault| CliError::Pin { by, fault };
     if !place.is_set().map_err(fault)? {
         app.out().remark("no PIN was set");

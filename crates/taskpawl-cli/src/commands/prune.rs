@@ -4,6 +4,7 @@ use std::time::Duration;
 use taskpawl::{PruneOptions, PruneReport, Taskpawl};
 
 use crate::app::App;
+use crate::byte_size;
 use crate::commands::parse;
 use crate::commands::print::count;
 use crate::error::CliError;
@@ -25,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = parse::age)]
     older_than: Option<Duration>,
     /// Remove the output of the runs that ended first until the rest fits, as in 500MB or 2GiB
-    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    #[arg(long, value_name = "SIZE", value_parser = byte_size::parse)]
     quota: Option<u64>,
     /// Only say what would be removed
     #[arg(long)]

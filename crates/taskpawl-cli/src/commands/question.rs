@@ -3,16 +3,14 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use taskpawl::Manager;
 use taskpawl::model::advice::{Advice, Advised};
-use taskpawl::model::command::Refusal;
 use taskpawl::model::task::{ApprovalRequest, AskedCall, Origin};
 use taskpawl::model::value::format_time;
 use taskpawl::model::value::{TaskId, revealed};
-use taskpawl::{Error, Manager};
 use taskpawl_text::revealed_line;
 
 use crate::app::App;
-use crate::caller::Caller;
 use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, cut, style};
@@ -32,44 +30,11 @@ pub(crate) enum Extent {
     Short,
 }
 
-/// Refuses decisions by programs of a task. They are recognized by their environment and their ancestors.
-/// This is no security boundary: that takes a sandbox.
-pub(crate) fn refuse_within_call(app: &App, by: &'static str) -> Result<(), CliError> {
-    if is_within_call(app) {
-        Err(Error::Refused(Box::new(Refusal::RunDecides { by })).into())
-    } else {
-        Ok(())
-    }
-}
-
-/// Returns whether the caller was started by a task.
-pub(crate) fn is_within_call(app: &App) -> bool {
-    // A program can clear its environment, but it cannot change its ancestors.
-    app.environment().text("TASKPAWL_TASK").is_some() || taskpawl::is_below_supervisor()
-}
-
 /// Returns a manager for all commands, including those that can withdraw an approval. Inside a call it
 /// records the origin `agent`.
 pub(crate) fn manager(app: &App) -> Result<Manager, CliError> {
     let manager = app.manager()?.clone();
-    Ok(if is_within_call(app) { manager.with_origin(Origin::Agent) } else { manager })
-}
-
-/// Refuses decisions by anyone but a person at a terminal, and asks for the PIN if one is set. Programs of a
-/// run get an error of their own.
-pub(crate) fn refuse_without_person(app: &App, by: &'static str) -> Result<(), CliError> {
-    refuse_other_callers(app, by)?;
-    crate::pin::ask(app, by)
-}
-
-/// Like [`refuse_without_person`], without the PIN.
-pub(crate) fn refuse_other_callers(app: &App, by: &'static str) -> Result<(), CliError> {
-    refuse_within_call(app, by)?;
-    match app.caller() {
-        Caller::Person => Ok(()),
-        Caller::Program => Err(CliError::NoTerminal { by }),
-        Caller::Agent(sign) => Err(CliError::ByAgent { by, sign: sign.clone() }),
-    }
+    Ok(if app.was_started_by_task() { manager.with_origin(Origin::Agent) } else { manager })
 }
 
 /// Formats a question with everything that would run.

@@ -2,8 +2,9 @@ use std::process::ExitCode;
 
 use crate::app::App;
 use crate::audit::{self, Action};
-use crate::commands::{print, question};
+use crate::commands::print;
 use crate::error::CliError;
+use crate::person;
 
 /// Reject tasks that wait for approval. Cancels tasks that wait for a decision, and their subtasks
 #[derive(Debug, clap::Args)]
@@ -23,7 +24,7 @@ pub(crate) struct Args {
 
 /// Rejects tasks that wait for approval.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    question::refuse_without_person(app, "reject")?;
+    person::refuse_without_person(app, "reject")?;
     let rejected = app.manager()?.reject(&args.ids, args.reason.clone())?;
     audit::record_tasks(app, Action::Reject, &rejected)?;
     print::tasks(app, &rejected)

@@ -6,8 +6,8 @@ use taskpawl::store::AllowedRoots;
 
 use crate::app::App;
 use crate::commands::apply::Takes;
+use crate::commands::run_all_ready;
 use crate::commands::running::{self, RunArgs, What};
-use crate::commands::{question, run_all_ready};
 use crate::error::CliError;
 
 /// Run one task and its subtasks, or a plan file. Refuses to run a task, with the reason, while its dependencies are unfinished
@@ -34,8 +34,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let is_new = file.is_file() && app.plan_project(AllowedRoots::All)?.new_root().is_some();
     app.check_apart(&args.run.sandbox)?;
     if is_new || (file.is_file() && !is_task(app, &args.id)?) {
-        let options =
-            ApplyOptions { keeps_approvals: question::is_within_call(app), ..ApplyOptions::default() };
+        let options = ApplyOptions { keeps_approvals: app.was_started_by_task(), ..ApplyOptions::default() };
         return run_all_ready::run_file(app, file, &Takes::default(), run, options);
     }
     running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), run, None)

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::commands::apply::{PlanFile, PlanText, Takes, told_prefix, waiting_text};
 use crate::commands::notify_programs::NotifyProgram;
 use crate::commands::running::{self, PreparedRun, RunArgs, What};
-use crate::commands::{forecast, parse, plan, question};
+use crate::commands::{forecast, parse, plan};
 use crate::error::CliError;
 
 /// Run all ready tasks. Runs everything that is ready, and what becomes ready by it, until nothing more can run
@@ -97,7 +97,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         }
         return running::run(app, &plans, What::Ready(args.only.clone()), run, None);
     };
-    run_file(app, path, &args.takes, run, args.apply_options(question::is_within_call(app)))
+    run_file(app, path, &args.takes, run, args.apply_options(app.was_started_by_task()))
 }
 
 /// Applies a plan file and runs that plan alone.
@@ -183,7 +183,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     file.check(app)?;
     refuse_missing(&plans, &file, &variables)?;
     options.only = vec![Selector::Plan(file.name.clone())];
-    let keeps_approvals = question::is_within_call(app);
+    let keeps_approvals = app.was_started_by_task();
     let apply = args.apply_options(keeps_approvals);
     let manager = plans.manager().clone().with_origin(Origin::Plan);
     let told = NotifyProgram::of_file(&manager, &file.name, &file.plan.notify);

@@ -6,10 +6,11 @@ use clap::ValueEnum;
 use taskpawl::tools::{HostGrant, InvalidHostGrant, NamedGrant, OwnListener, Power, powerful_server};
 use taskpawl::{SandboxMode, SandboxSettings};
 
-use crate::app::App;
 use crate::caller::{AgentSign, Caller};
+use crate::context::Context;
 use crate::environment::Environment;
 use crate::error::CliError;
+use crate::person;
 use crate::text::quoted;
 
 /// Flags of the commands that start programs.
@@ -52,8 +53,8 @@ enum Mode {
 
 impl SandboxArgs {
     /// Returns the sandbox settings. Flags override the configuration or add to it.
-    pub(crate) fn settings(&self, app: &App) -> Result<SandboxSettings, CliError> {
-        let mut settings = app.config()?.sandbox();
+    pub(crate) fn settings(&self, context: &Context) -> Result<SandboxSettings, CliError> {
+        let mut settings = context.config()?.sandbox();
         match self.sandbox {
             Some(Mode::On) => settings.mode = SandboxMode::On,
             Some(Mode::Strict) => settings.mode = SandboxMode::Strict,
@@ -68,10 +69,10 @@ impl SandboxArgs {
             return Err(CliError::usage_with("without a sandbox programs have the network anyway", hint));
         }
         let (write, read) = (
-            places("--allow-write", app.environment(), &self.allow_write)?,
-            places("--allow-read", app.environment(), &self.allow_read)?,
+            places("--allow-write", context.environment(), &self.allow_write)?,
+            places("--allow-read", context.environment(), &self.allow_read)?,
         );
-        self.refuse_agents(app, &write, &read)?;
+        self.refuse_agents(context, &write, &read)?;
         self.check_effect(&settings)?;
         settings.net |= self.allow_net;
         settings.hosts.extend(self.allow_host.iter().cloned());
@@ -84,18 +85,18 @@ impl SandboxArgs {
     /// Refuses flags of coding agents, except those that a policy lets them give.
     ///
     /// A program of a call is no such agent: the sandbox around it bounds all that it starts.
-    fn refuse_agents(&self, app: &App, write: &[PathBuf], read: &[PathBuf]) -> Result<(), CliError> {
+    fn refuse_agents(&self, context: &Context, write: &[PathBuf], read: &[PathBuf]) -> Result<(), CliError> {
         let grants = self.grants(write, read);
         let Some(first) = grants.first() else { return Ok(()) };
-        let sign = match app.caller() {
+        let sign = match context.caller() {
             Caller::Agent(AgentSign::Call) | Caller::Person | Caller::Program => return Ok(()),
             Caller::Agent(sign) => sign.clone(),
         };
-        let policy = app.policy()?;
+        let policy = context.policy()?;
         let refused = grants.iter().find(|(_, grant)| !policy.agents_may(grant));
         match refused {
             Some((flag, grant)) => Err(CliError::GrantByAgent { flag, grant: grant.clone(), sign }),
-            None => app.leave_to_person(Power::Agents, first.0),
+            None => person::check_power(context, Power::Agents, first.0),
         }
     }
 

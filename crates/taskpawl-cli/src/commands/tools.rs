@@ -21,7 +21,8 @@ use crate::commands::sandbox::SandboxArgs;
 use crate::commands::{calls, parse};
 use crate::error::CliError;
 use crate::output::say;
-use crate::servers::{self, private_directory};
+use crate::server_tools;
+use crate::servers::private_directory;
 use crate::shown::shown;
 use crate::text::{Cell, Table, clean, clean_block, style, without_sequences};
 use crate::toolbox::ToolSource;
@@ -158,7 +159,7 @@ impl<'a> Shown<'a> {
 
 fn list(app: &App, connects: bool) -> Result<ExitCode, CliError> {
     if connects {
-        servers::connect(app)?;
+        server_tools::connect(app)?;
     }
     let (tools, out) = (all(app)?, app.out());
     if out.is_json {

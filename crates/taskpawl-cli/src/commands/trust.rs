@@ -10,11 +10,11 @@ use toml::de::{DeTable, DeValue};
 
 use crate::app::App;
 use crate::audit::{self, Action};
-use crate::commands::question;
 use crate::config::files;
 use crate::error::CliError;
 use crate::files::{read_bytes, read_file};
 use crate::output::write_err;
+use crate::person;
 use crate::shown::{Shown, shown};
 use crate::text::{clean, style};
 use crate::trust::{self, Trusted};
@@ -70,7 +70,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.list {
         return list(app, &files);
     }
-    question::refuse_without_person(app, "trust")?;
+    person::refuse_without_person(app, "trust")?;
     if files.is_empty() {
         app.out().remark("this project describes no tools and no servers: nothing needs trust");
         return Ok(ExitCode::SUCCESS);

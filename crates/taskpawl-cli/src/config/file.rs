@@ -12,7 +12,7 @@ use taskpawl::model::value::Period;
 use super::document::Parsed;
 use super::secrets::Definition;
 use super::{ColorWord, sandbox};
-use crate::commands::parse;
+use crate::byte_size;
 
 /// All entries of a file. A variable of the environment has the form of a file with one entry.
 #[derive(Debug, Default, Deserialize)]
@@ -82,7 +82,7 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        parse::size(text).map(Self)
+        byte_size::parse(text).map(Self)
     }
 }
 

@@ -13,7 +13,7 @@ use taskpawl::{SandboxMode, SandboxSettings};
 
 use super::document::{Document, Parsed};
 use super::{Config, ConfigError, Layer, Origin, replace};
-use crate::commands::parse;
+use crate::byte_size;
 
 /// The meaning of the section.
 pub(crate) const MEANING: &str =
@@ -142,7 +142,7 @@ impl FromStr for Memory {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        parse::size(text).ok().filter(|size| *size > 0).map(Self).ok_or(())
+        byte_size::parse(text).ok().filter(|size| *size > 0).map(Self).ok_or(())
     }
 }
 

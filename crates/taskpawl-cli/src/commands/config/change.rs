@@ -7,10 +7,10 @@ use taskpawl::model::advice::Hint;
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::commands::question;
 use crate::config::{ConfigFile, SetError};
 use crate::error::CliError;
 use crate::files::{read_file, replace_file};
+use crate::person;
 use crate::text::{clean, quoted};
 
 /// Sets one key in a file.
@@ -85,7 +85,7 @@ fn path_of(path: &Path) -> String {
 
 /// Refuses programs of tasks and coding agents: the configuration decides what they may do.
 fn refuse_agents(app: &App, by: &'static str) -> Result<(), CliError> {
-    question::refuse_within_call(app, by)?;
+    person::refuse_within_call(app, by)?;
     match app.caller() {
         Caller::Agent(sign) => Err(CliError::ByAgent { by, sign: sign.clone() }),
         Caller::Person | Caller::Program => Ok(()),

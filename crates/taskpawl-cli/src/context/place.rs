@@ -5,11 +5,11 @@ use std::path::Path;
 use taskpawl::store::{self, AllowedRoots, PlacementError, PlanSocket, RootKind, StoreError, StorePlacement};
 use taskpawl::tools::inherited;
 
-use super::{App, get_or_try_init};
+use super::{Context, get_or_try_init};
 use crate::error::CliError;
 use crate::text::quoted;
 
-impl App {
+impl Context {
     /// Returns the flags and variables that decide the location of the store.
     pub(crate) fn placement(&self) -> store::Environment {
         store::Environment {
@@ -46,7 +46,7 @@ impl App {
     }
 
     /// Makes a planned project and says so, or records the current directory of a project that was moved.
-    pub(super) fn record_place(&self) -> Result<(), CliError> {
+    pub(crate) fn record_place(&self) -> Result<(), CliError> {
         let place = self.place()?;
         if let Some(kind) = place.record()? {
             self.out().remark(&made_text(place, kind));
