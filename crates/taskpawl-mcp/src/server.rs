@@ -16,9 +16,11 @@ mod changes;
 mod completion;
 #[cfg(feature = "conformance")]
 mod conformance;
+mod core;
 mod digest;
 mod elicit;
 mod error_format;
+mod error_text;
 #[cfg(test)]
 mod fuzz;
 mod handler;
@@ -27,6 +29,7 @@ mod help;
 mod hints;
 mod http;
 mod invalid_request;
+mod mcp_server;
 mod needs;
 mod options;
 mod page;
@@ -43,7 +46,7 @@ mod tools;
 
 #[cfg(feature = "conformance")]
 pub use conformance::serve_conformance;
-pub use handler::McpServer;
 pub use http::{HttpListener, ListenError};
+pub use mcp_server::McpServer;
 pub use options::{AbsentProject, Offer, PromptText, ResourceText, ServerOptions, ToolSet};
 pub use stdio::ServeError;

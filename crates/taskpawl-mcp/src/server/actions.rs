@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use taskpawl::model::advice::{Advice, Advised, CommandLine, HintOption, HintWords, SILENT_NOTE};
-use taskpawl::model::value::{TaskId, bounded};
+use taskpawl::model::value::{Selector, TaskId, bounded};
 
-use super::digest::restricted;
+use super::core::Core;
 use super::options::ServerOptions;
-use super::tools::Core;
 
 /// A next step.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +29,13 @@ impl Action {
             unreachable!("BUG: arguments are an object");
         };
         Self::Call { tool, arguments }
+    }
+
+    /// Returns a call again, as a next step.
+    pub(super) fn again(tool: Core, arguments: &Map<String, Value>) -> Self {
+        let mut same = arguments.clone();
+        same.retain(|_, value| !value.is_null());
+        Self::call(tool.name(), same.into())
     }
 
     /// Returns a command for a person.
@@ -219,6 +225,14 @@ impl HintWords for CallWords<'_> {
             }
         }
     }
+}
+
+/// Returns the arguments of a call, restricted to a scope.
+pub(super) fn restricted(only: &[Selector], mut arguments: Value) -> Value {
+    if !only.is_empty() {
+        arguments["only"] = only.iter().map(ToString::to_string).collect();
+    }
+    arguments
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 use rmcp::model::{MetaObject, Resource, ResourceContents, Tool};
 use serde_json::{Map, Value, json};
 
+use super::core::Core;
 use super::options::ServerOptions;
-use super::tools::Core;
 
 /// Identifier of the extension.
 const EXTENSION: &str = "io.modelcontextprotocol/ui";

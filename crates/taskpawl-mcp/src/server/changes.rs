@@ -11,7 +11,7 @@ use taskpawl::{Error, Manager};
 use taskpawl_text::error_chain;
 use tokio_util::task::TaskTracker;
 
-use super::handler::{McpServer, blocking};
+use super::mcp_server::{McpServer, blocking};
 use super::resources::{Place, is_subscribable, nothing_at, plan_names};
 
 /// Maximum time that one wait for changes blocks a thread. A change ends the wait at once.

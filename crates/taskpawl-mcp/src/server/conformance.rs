@@ -29,8 +29,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::rounds::Rounds;
-use super::handler::McpServer;
 use super::http::{HttpListener, Served, serve_behind};
+use super::mcp_server::McpServer;
 use super::resources::Place;
 
 /// Beginning of the suite's addresses.

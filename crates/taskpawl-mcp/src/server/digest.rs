@@ -16,7 +16,7 @@ use taskpawl::model::value::format_time;
 use taskpawl::model::view::Query;
 use taskpawl::{Error, Manager, RunState, Taskpawl};
 
-use super::actions::Action;
+use super::actions::{Action, restricted};
 use super::answer::Answer;
 use super::brief;
 use super::caller::Caller;
@@ -72,14 +72,6 @@ pub(super) fn after(ready: &ReadyList, only: &[Selector]) -> Vec<Action> {
     let claim = (ready.total_by_hand > 0)
         .then(|| Action::call("ready_list", restricted(only, json!({"claim": true}))));
     run.into_iter().chain(claim).chain(to_look_at(&ready.unrunnable)).collect()
-}
-
-/// Returns the arguments of a call, restricted to a scope.
-pub(super) fn restricted(only: &[Selector], mut arguments: Value) -> Value {
-    if !only.is_empty() {
-        arguments["only"] = only.iter().map(ToString::to_string).collect();
-    }
-    arguments
 }
 
 /// Returns the call that starts a task; `None` if it is not ready.

@@ -13,7 +13,7 @@ use taskpawl::model::task::ApprovalRequest;
 use taskpawl::model::value::RunId;
 use taskpawl_text::revealed_line;
 
-use super::handler::McpServer;
+use super::mcp_server::McpServer;
 use super::runs::{Runs, key_of};
 
 /// Maximum length of a question, in characters. A longer one is left to the command line: a person must see

@@ -6,9 +6,10 @@ use taskpawl_fuzz::Target;
 
 use super::answer::{Answer, MAX_BYTES};
 use super::caller::Caller;
+use super::core::Core;
 use super::options::ServerOptions;
 use super::refusal::Refused;
-use super::tools::{Core, run_ready};
+use super::tools::run_ready;
 
 /// Each input is a list of a tool's name and its arguments.
 const ARGUMENTS: Target<'_> = Target {

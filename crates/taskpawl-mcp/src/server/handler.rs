@@ -16,28 +16,24 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value, json};
 use taskpawl::Taskpawl;
-use taskpawl::model::rules::Means;
 use taskpawl::model::rules::all_offered;
-use taskpawl::model::task::ActorKind;
 use taskpawl::model::value::RunId;
-use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
+use taskpawl::tools::{CallContext, RegisteredTool, call_guarded};
 use taskpawl_text::error_chain;
 use tokio::time::Instant;
 
+use super::actions::Action;
 use super::answer::Answer;
-use super::brief::{LISTED_CHARS, cut};
 use super::caller::{Caller, agent_of, size_of};
-use super::changes::Subscriptions;
+use super::core::Core;
+use super::error_text::{internal, named};
 use super::http::Served;
+use super::mcp_server::{McpServer, blocking};
 use super::options::ServerOptions;
 use super::reading::{Reading, foreign};
 use super::refusal::Refused;
-use super::runs::Runs;
-use super::tools::{Core, run_ready};
+use super::tools::run_ready;
 use super::{app, changes, completion, elicit, invalid_request, prompts, resources, tasks};
-
-/// Maximum length of an error message, in characters.
-const MAX_CHARS: usize = 1_000;
 
 /// Instructions that every model reads before its first call.
 const INSTRUCTIONS: &str = "taskpawl keeps a plan of tasks and runs their tool calls. Begin with plan_show. \
@@ -60,72 +56,7 @@ What task_add and plan_write add joins that plan at once, in the name of the cal
 has `planAccess: add`. Nothing else can be changed from here, and the answers end with the call. \
 A call that is refused has isError and a hint. An answer has at most 2 kB; max_bytes (up to 16000) asks for more.";
 
-/// A plan as an MCP server.
-///
-/// Cheap to clone: all connections share one.
-#[derive(Debug, Clone)]
-pub struct McpServer {
-    inner: Arc<Inner>,
-    /// Subscriptions of the connection's client, in the era with sessions; `None` for single requests.
-    subscriptions: Option<Arc<Subscriptions>>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    plans: Taskpawl,
-    options: ServerOptions,
-    runs: Arc<Runs>,
-    /// Tools of the sets.
-    others: Registry,
-}
-
 impl McpServer {
-    /// Returns a server of a plan. Values from its clients have the origin of `plans`, which should be
-    /// [`Origin::Mcp`](taskpawl::model::task::Origin::Mcp). The clients act as agents, regardless of the actor kind of
-    /// `plans` and of the names they give.
-    ///
-    /// # Errors
-    /// Two tools of the sets have the same name, or the schema of a tool is invalid.
-    #[expect(clippy::needless_pass_by_value, reason = "a server takes its plan over")]
-    pub fn new(plans: Taskpawl, options: ServerOptions) -> Result<Self, RegistryError> {
-        let mut others = Registry::new();
-        for tool in options.sets.iter().flat_map(|set| &set.tools) {
-            others.register(Arc::clone(tool))?;
-        }
-        let plans = plans.acting_as_kind(ActorKind::Agent);
-        Ok(Self {
-            inner: Arc::new(Inner { plans, options, runs: Arc::default(), others }),
-            subscriptions: None,
-        })
-    }
-
-    pub(super) fn plans(&self) -> &Taskpawl {
-        &self.inner.plans
-    }
-
-    pub(super) fn options(&self) -> &ServerOptions {
-        &self.inner.options
-    }
-
-    /// Returns the tools and resources of this server's runs.
-    pub(super) fn means(&self) -> Means {
-        self.options().means(self.plans())
-    }
-
-    pub(super) fn runs(&self) -> &Arc<Runs> {
-        &self.inner.runs
-    }
-
-    /// Asks every run of this server to stop. The first request lets running calls end; the second kills them.
-    pub fn stop_runs(&self) {
-        self.runs().stop_all();
-    }
-
-    /// Waits until all runs of this server have ended. No run can be started afterwards.
-    pub async fn wait_for_runs(&self) {
-        self.runs().wait().await;
-    }
-
     /// Returns the definitions of all tools.
     fn tools(&self) -> Vec<Tool> {
         let core = Core::all(self.options()).map(|tool| tool.definition(self.options()));
@@ -158,7 +89,7 @@ impl McpServer {
             return self.run_ready(caller, arguments, understood, request, context).await;
         }
         let (server, about) = (self.clone(), caller.clone());
-        let same = tool.reads(&arguments).then(|| tool.again(&arguments));
+        let same = tool.reads(&arguments).then(|| Action::again(tool, &arguments));
         let answer = blocking(move || tool.call(&caller, server.options(), arguments)).await?;
         let answer = answer.with("projectMade", made.into()).with("understood", json!(understood));
         Ok(self.fitted(same.into_iter().fold(answer, Answer::rest), &about).into())
@@ -551,10 +482,6 @@ fn is_newer(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-pub(super) fn internal(error: &taskpawl::Error) -> ErrorData {
-    ErrorData::internal_error(short(&error_chain(error)), None)
-}
-
 fn no_connection() -> ErrorData {
     let message = "there is no session: begin one with `initialize`, or use `subscriptions/listen` of protocol 2026-07-28";
     ErrorData::invalid_request(message, None)
@@ -566,24 +493,4 @@ fn unknown_tool(name: &str) -> ErrorData {
         format!("no tool `{}`: tools/list has those that there are", named(name)),
         None,
     )
-}
-
-/// Returns a name from outside, cut to a length for error messages.
-pub(super) fn named(name: &str) -> String {
-    cut(name, LISTED_CHARS)
-}
-
-/// Returns an error message, cut at the maximum length.
-pub(super) fn short(message: &str) -> String {
-    cut(message, MAX_CHARS)
-}
-
-/// Runs blocking work on a thread for it. A panic continues in the caller.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(value) => value,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The runtime is shutting down, so nothing waits for the answer.
-        Err(_) => std::future::pending().await,
-    }
 }

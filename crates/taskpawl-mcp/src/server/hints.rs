@@ -9,9 +9,9 @@ use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 
 use super::actions::{Action, CallWords};
+use super::core::{Core, TASK_ACTIONS};
 use super::options::ServerOptions;
 use super::refusal::Refused;
-use super::tools::{Core, task_update};
 
 /// The mark of a command for people.
 const FOR_PEOPLE: &str = " (a person, at a terminal)";
@@ -101,7 +101,7 @@ fn what_a_state_allows_is_said_in_actions_and_the_rest_to_be_for_people() {
             .skip(1)
             .flat_map(|verbs| verbs.split("; ").next().unwrap_or_default().split(", "))
         {
-            assert!(task_update::ACTIONS.contains(&verb), "{hint}");
+            assert!(TASK_ACTIONS.contains(&verb), "{hint}");
         }
     }
 }

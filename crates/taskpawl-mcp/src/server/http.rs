@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::eras::Eras;
 pub(super) use self::eras::Served;
-use super::handler::McpServer;
+use super::mcp_server::McpServer;
 
 pub use taskpawl_http::ListenError;
 

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::arguments;
-use super::handler::{named, short};
+use super::error_text::{named, short};
 
 /// Returns the fault of parameters.
 type Check = fn(&Value) -> Option<String>;

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use super::arguments::found;
 use super::digest::digest;
-use super::handler::{McpServer, internal, named};
+use super::error_text::{internal, named};
+use super::mcp_server::McpServer;
 use super::options::PromptText;
 
 const PLAN_GOAL: &str = "plan_goal";

@@ -22,8 +22,8 @@ use taskpawl_text::nearest;
 
 use super::actions::Action;
 use super::brief::cut;
+use super::core::Core;
 use super::refusal::Refused;
-use super::tools::Core;
 
 /// Maximum number of readings that an answer names.
 const MAX_TOLD: usize = 6;

@@ -12,7 +12,7 @@ use taskpawl_text::error_chain;
 
 use super::actions::{Action, CallWords};
 use super::answer::Answer;
-use super::tools::task_update;
+use super::core::TASK_ACTIONS;
 
 /// Maximum size of a corrected call, in bytes of JSON. A larger one stays with its author.
 const MAX_CORRECTED: usize = 900;
@@ -257,7 +257,7 @@ pub(super) fn problems_of(found: &PlanCheck, is_text: bool) -> (Vec<Value>, usiz
 
 /// Returns the verbs that are actions of `task_update`.
 fn by_call<'v>(verbs: &'v [&'v str]) -> impl Iterator<Item = &'v str> {
-    verbs.iter().copied().filter(|verb| task_update::ACTIONS.contains(verb))
+    verbs.iter().copied().filter(|verb| TASK_ACTIONS.contains(verb))
 }
 
 /// Returns a hint for refusals where the library's own hint names options of the command line.

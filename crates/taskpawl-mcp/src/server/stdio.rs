@@ -6,8 +6,8 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error_format::FormattedErrors;
-use super::handler::McpServer;
 use super::http::Served as _;
+use super::mcp_server::McpServer;
 use super::parse_errors::answering;
 
 /// Maximum size of a message from a client, in bytes. Whole plans are sent in one message.

@@ -14,7 +14,8 @@ use taskpawl::{Manager, RunState};
 use taskpawl_text::error_chain;
 
 use super::elicit;
-use super::handler::{McpServer, blocking, short};
+use super::error_text::short;
+use super::mcp_server::{McpServer, blocking};
 use super::tools::run_ready;
 
 /// Recommended interval between polls by the client, in milliseconds.

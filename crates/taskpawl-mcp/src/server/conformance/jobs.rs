@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::rounds::{asks, is_said};
 use super::{Context, text_of, typed};
-use crate::server::handler::{McpServer, blocking};
+use crate::server::mcp_server::{McpServer, blocking};
 use crate::server::tasks;
 
 type Answer = Result<CallToolResponse, ErrorData>;

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::words;
 use crate::server::actions::Action;
+use crate::server::core::Core;
 use crate::server::options::ServerOptions;
-use crate::server::tools::Core;
 
 /// Returns the tool of this server in a name that a host put its own name in front of (`mcp__taskpawl__plan_show`).
 pub(crate) fn without_prefix(name: &str, options: &ServerOptions) -> Option<Core> {

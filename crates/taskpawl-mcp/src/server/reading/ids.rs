@@ -7,8 +7,8 @@ use taskpawl_text::nearest;
 
 use super::{Reading, instead};
 use crate::server::actions::Action;
+use crate::server::core::Core;
 use crate::server::refusal::Refused;
-use crate::server::tools::Core;
 
 /// Maximum number of tasks that are searched for a name.
 const MAX_SEARCHED: usize = 5_000;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::values::items;
-use crate::server::tools::Core;
+use crate::server::core::Core;
 
 /// Returns the argument that another usual name means.
 pub(super) fn argument(tool: Core, name: &str, is_list: bool) -> Option<&'static str> {

@@ -4,7 +4,7 @@ use taskpawl::model::command::Refusal;
 use taskpawl::model::task::Status;
 use taskpawl::model::view::Query;
 
-use super::{Definition, READS, number, schema, text, texts};
+use super::definition::{Definition, READS, number, schema, text, texts};
 use crate::server::actions::Action;
 use crate::server::answer::{Answer, MAX_BYTES};
 use crate::server::arguments;

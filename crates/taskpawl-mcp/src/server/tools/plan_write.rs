@@ -17,7 +17,7 @@ use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, CheckOptions, CheckSeverity, Error, Manager, PlanCheck, RunVariables};
 use taskpawl_text::nearest;
 
-use super::{Definition, WRITES, schema, switch, text};
+use super::definition::{Definition, WRITES, schema, switch, text};
 use crate::server::actions::Action;
 use crate::server::announced::announced;
 use crate::server::answer::Answer;
@@ -45,7 +45,7 @@ pub(super) fn definition(within: bool) -> Definition {
         definition.description = JOINING;
         definition.input =
             schema(json!({"plan": {"type": "object", "description": "{tasks: [...]}"}}), &["plan"], true);
-        definition.hints = super::Hints { destroys: false, ..definition.hints };
+        definition.hints = super::definition::Hints { destroys: false, ..definition.hints };
     }
     definition
 }
@@ -64,7 +64,7 @@ fn definition_of_plans() -> Definition {
             &["plan"],
             true,
         ),
-        hints: super::Hints { is_idempotent: true, ..WRITES },
+        hints: super::definition::Hints { is_idempotent: true, ..WRITES },
     }
 }
 

@@ -8,13 +8,14 @@ use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::{Error, Manager};
 
-use super::{Definition, READS, WRITES, number, schema, switch, texts};
+use super::definition::{Definition, READS, WRITES, number, schema, switch, texts};
 use crate::server::actions::Action;
+use crate::server::actions::restricted;
 use crate::server::answer::{Answer, MAX_BYTES, MAX_BYTES_ASKED};
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
-use crate::server::digest::{after, restricted};
+use crate::server::digest::after;
 use crate::server::needs::with_needs;
 use crate::server::options::ServerOptions;
 use crate::server::refusal::Refused;

@@ -16,14 +16,14 @@ use taskpawl::model::value::{RunId, TaskId};
 use taskpawl::{Error, Manager, RunOptions, RunState};
 use tokio::time::Instant;
 
-use super::{Definition, number, schema, switch, text, texts};
+use super::definition::{Definition, number, schema, switch, text, texts};
 use crate::server::actions::Action;
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::digest::{Standing, after, interrupted, standing, to_look_at};
-use crate::server::handler::{McpServer, blocking};
+use crate::server::mcp_server::{McpServer, blocking};
 use crate::server::refusal::Refused;
 use crate::server::repair::repair;
 use crate::server::runs::key_of;
@@ -45,7 +45,12 @@ pub(super) fn definition() -> Definition {
             &[],
             true,
         ),
-        hints: super::Hints { reads_only: false, destroys: true, is_idempotent: false, is_open: true },
+        hints: super::definition::Hints {
+            reads_only: false,
+            destroys: true,
+            is_idempotent: false,
+            is_open: true,
+        },
     }
 }
 

@@ -3,8 +3,8 @@ use taskpawl::Error;
 use taskpawl::model::command::{NewTask, Refusal};
 use taskpawl::model::plan::{PlanTask, task_from_json};
 
+use super::definition::{Definition, WRITES, schema, text, texts};
 use super::plan_write::{check_calls, warnings_of_task};
-use super::{Definition, WRITES, schema, text, texts};
 use crate::server::actions::Action;
 use crate::server::announced::announced;
 use crate::server::answer::Answer;

@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Definition, WRITES, schema, texts};
+use super::definition::{Definition, WRITES, schema, texts};
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::caller::Caller;
@@ -11,7 +11,7 @@ pub(super) fn definition() -> Definition {
     Definition {
         description: "Deletes tasks that nothing depends on. task_update, action cancel, keeps them.",
         input: schema(json!({"ids": texts()}), &["ids"], true),
-        hints: super::Hints { destroys: true, ..WRITES },
+        hints: super::definition::Hints { destroys: true, ..WRITES },
     }
 }
 

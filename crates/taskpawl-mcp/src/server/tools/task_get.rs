@@ -8,7 +8,7 @@ use taskpawl::model::advice::{Advice, Advised, Hint};
 use taskpawl::model::task::{BlockedReason, CallStatus, Status, Task};
 use taskpawl::model::value::{CallId, TaskId};
 
-use super::{Definition, READS, number, schema, text};
+use super::definition::{Definition, READS, number, schema, text};
 use crate::server::actions::Action;
 use crate::server::answer::Answer;
 use crate::server::arguments;

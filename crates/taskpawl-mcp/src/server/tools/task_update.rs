@@ -7,22 +7,19 @@ use taskpawl::model::task::{Status, Task};
 use taskpawl::model::value::Period;
 use taskpawl::{Ending, Error, Manager};
 
+use super::definition::{Definition, WRITES, number, schema, switch, text};
 use super::plan_write::{check_calls, warnings_of_calls};
 use super::ready_list::claimed;
-use super::{Definition, WRITES, number, schema, switch, text};
 use crate::server::actions::Action as Next;
 use crate::server::announced::announced;
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
+use crate::server::core::TASK_ACTIONS;
 use crate::server::needs::with_needs;
 use crate::server::options::{Offer, ServerOptions};
 use crate::server::refusal::Refused;
-
-/// Values of `action`.
-pub(in crate::server) const ACTIONS: [&str; 9] =
-    ["claim", "renew", "release", "done", "fail", "retry", "reopen", "cancel", "skip"];
 
 /// Values of `action` for a worker.
 const ACTIONS_OF_WORK: [&str; 5] = ["claim", "renew", "release", "done", "fail"];
@@ -51,7 +48,7 @@ fn definition_of_all() -> Definition {
         input: schema(
             json!({
                 "id": text(),
-                "action": {"enum": ACTIONS},
+                "action": {"enum": TASK_ACTIONS},
                 "result": {}, "note": text(),
                 "fields": {"type": "object", "description": "run | call | calls, needs, when, forEach, name, priority, dueDate, labels, context …; null clears"},
                 "attempt": number(), "if_version": number(), "ttl": text(), "cascade": switch(),
@@ -60,7 +57,7 @@ fn definition_of_all() -> Definition {
             &["id"],
             true,
         ),
-        hints: super::Hints { destroys: true, ..WRITES },
+        hints: super::definition::Hints { destroys: true, ..WRITES },
     }
 }
 
