@@ -159,8 +159,13 @@ impl App {
     /// policy or configuration.
     pub(crate) fn held(&self, builder: Builder, sandbox: &SandboxArgs) -> Result<Builder, CliError> {
         let mut settings = sandbox.settings(self)?;
-        self.check_wide(&settings)?;
         settings.remembered = grants::settings(&grants::in_force(self)?);
+        self.held_with(builder, settings)
+    }
+
+    /// Returns a builder like [`held`](Self::held), with the sandbox of `settings`.
+    pub(crate) fn held_with(&self, builder: Builder, settings: SandboxSettings) -> Result<Builder, CliError> {
+        self.check_wide(&settings)?;
         // The policy does not ask again about accesses that the flags already granted.
         let policy = self.policy()?.clone().confined_by(&settings);
         let secrets = Arc::new(self.secrets(self.root(), settings.clone())?);
@@ -208,7 +213,11 @@ impl App {
 
     /// Returns the secrets of a run. A secret's command is not taken from directories that programs may write under
     /// `settings`.
-    fn secrets(&self, root: &Path, settings: SandboxSettings) -> Result<ConfiguredSecrets, CliError> {
+    pub(crate) fn secrets(
+        &self,
+        root: &Path,
+        settings: SandboxSettings,
+    ) -> Result<ConfiguredSecrets, CliError> {
         let writable = self.confinement(root, settings)?.writable();
         Ok(self.config()?.secrets(self.environment()).not_from(writable))
     }

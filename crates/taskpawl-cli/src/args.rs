@@ -19,7 +19,7 @@ Exit codes:
   4      of a run: tasks are blocked otherwise
   6      an id is unknown or not unique, or a plan or label selects nothing
   7      refused, or the plan or a value in it is wrong: nothing was changed
-  8      the store cannot be used, or the output cannot be written
+  8      the store cannot be used, a planner gives no answer, or the output cannot be written
   130    interrupted (143: terminated)
 
 Within a call:

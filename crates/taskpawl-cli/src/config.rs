@@ -26,6 +26,7 @@ mod hosts;
 mod key;
 mod mcp;
 mod own_tools;
+mod planner;
 mod sandbox;
 mod secrets;
 
@@ -35,6 +36,7 @@ pub(crate) use hosts::MEANING as HOSTS;
 pub(crate) use key::{COLLECTORS, Key, NAMED};
 pub(crate) use mcp::{CONFIGS as MCP_CONFIGS, McpConfig};
 pub(crate) use own_tools::OwnTool;
+pub(crate) use planner::{Asked, PlannerConfig};
 pub(crate) use sandbox::{MEANING as SANDBOX, VARIABLE as SANDBOX_VARIABLE};
 
 use document::Document;
@@ -107,6 +109,7 @@ pub(crate) struct Config {
     secrets: Secrets,
     mcp: McpConfig,
     collectors: Vec<String>,
+    planner: Option<PlannerConfig>,
     /// The hash of the project's file as it was read. Trust is checked against it.
     project_hash: Option<String>,
     settings: Vec<Setting>,
@@ -226,6 +229,7 @@ impl Config {
             secrets: Secrets::default(),
             mcp: McpConfig::default(),
             collectors: Vec::new(),
+            planner: None,
             project_hash: None,
             settings,
         }
@@ -258,6 +262,11 @@ impl Config {
     /// Returns the addresses that traces may be sent to.
     pub(crate) fn collectors(&self) -> &[String] {
         &self.collectors
+    }
+
+    /// Returns the planner of the user's file.
+    pub(crate) fn planner(&self) -> Option<&PlannerConfig> {
+        self.planner.as_ref()
     }
 
     /// Returns the hosts that `http_request` may reach.
@@ -319,6 +328,7 @@ impl Config {
             self.run.resources.insert(name, number);
         }
         self.read_sandbox(&document, file.sandbox)?;
+        self.read_planner(&document, file.planner)?;
         for (name, definition) in file.secrets {
             if !definition.is_valid(&name) {
                 return Err(document.invalid(&["secrets", &name]));

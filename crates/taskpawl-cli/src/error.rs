@@ -12,6 +12,7 @@ use taskpawl::model::value::bounded::{self, Group};
 use taskpawl::store::{PlacementError, StoreError};
 use taskpawl::tools::{NamedGrant, PolicyError};
 use taskpawl::{Error, OpenError, RunError};
+use taskpawl_planner::PlannerError;
 use taskpawl_text::error_chain;
 
 use crate::agents::Trouble;
@@ -108,6 +109,15 @@ pub(crate) enum CliError {
     /// A trace cannot be sent.
     #[error("failed to send the trace to `{url}`")]
     Collector { url: String, source: SendError },
+    /// A planner gave no answer.
+    #[error(transparent)]
+    Planner(#[from] PlannerError),
+    /// No plan of a planner was accepted.
+    #[error("{message}")]
+    NoPlan { message: String, problems: Vec<Problem>, hint: Hint },
+    /// A question is for a person, and there is no terminal to ask at.
+    #[error("there is no terminal here to ask {what}")]
+    Unasked { what: String, hint: Hint },
     /// The output cannot be written as JSON, or the terminal cannot be used.
     #[error("failed to write to standard output")]
     Output(#[source] io::Error),
@@ -221,6 +231,7 @@ pub(crate) enum Class {
     UnknownId,
     Refused,
     Store,
+    Planner,
 }
 
 impl Class {
@@ -230,7 +241,7 @@ impl Class {
             Self::Usage => 2,
             Self::UnknownId => 6,
             Self::Refused => 7,
-            Self::Store => 8,
+            Self::Store | Self::Planner => 8,
         }
     }
 
@@ -241,6 +252,7 @@ impl Class {
             Self::UnknownId => "unknown_id",
             Self::Refused => "refused",
             Self::Store => "store",
+            Self::Planner => "planner",
         }
     }
 }
@@ -276,11 +288,14 @@ impl CliError {
             | Self::Pin { .. }
             | Self::Forbidden { .. }
             | Self::StoreInReach { .. }
+            | Self::NoPlan { .. }
+            | Self::Unasked { .. }
             | Self::Run(RunError::MissingVariables { .. })
             | Self::Placement(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
                 Class::Refused
             }
             Self::References { .. } => Class::UnknownId,
+            Self::Planner(_) => Class::Planner,
             Self::Command(error) | Self::Run(RunError::Command(error)) => class_of(error),
             Self::Placement(_)
             | Self::Open(_)
@@ -298,7 +313,9 @@ impl CliError {
     pub(crate) fn hint(&self) -> Option<Hint> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
-            Self::NotHere { hint, .. } => Some(hint.clone()),
+            Self::NotHere { hint, .. } | Self::NoPlan { hint, .. } | Self::Unasked { hint, .. } => {
+                Some(hint.clone()).filter(|hint| !hint.to_string().is_empty())
+            }
             Self::Config(error) => Some(error.hint().into()),
             Self::Policy(error) | Self::Open(OpenError::Policy(error)) => error.hint().map(Hint::from),
             Self::Forbidden { .. } => Some(
@@ -340,6 +357,7 @@ impl CliError {
             | Self::Serve(_)
             | Self::Listen(_)
             | Self::Collector { .. }
+            | Self::Planner(_)
             | Self::Output(_)
             | Self::Unread => None,
         }
@@ -350,7 +368,9 @@ impl CliError {
             Self::Plan { file, errors } => problems_of(Some(file), errors),
             Self::Command(Error::Invalid(errors)) => problems_of(None, errors),
             Self::Command(Error::Refused(refusal)) => touches_of(refusal),
-            Self::Calls { problems } | Self::References { problems } => problems.clone(),
+            Self::Calls { problems } | Self::References { problems } | Self::NoPlan { problems, .. } => {
+                problems.clone()
+            }
             Self::Foreign { errors, .. } => errors.iter().map(foreign).collect(),
             Self::Clap(_)
             | Self::Usage { .. }
@@ -374,6 +394,8 @@ impl CliError {
             | Self::Serve(_)
             | Self::Listen(_)
             | Self::Collector { .. }
+            | Self::Planner(_)
+            | Self::Unasked { .. }
             | Self::Output(_)
             | Self::Unread => Vec::new(),
         }

@@ -40,6 +40,7 @@ mod nested_call;
 mod output;
 mod person;
 mod pin;
+mod planner;
 #[cfg(test)]
 mod reference;
 mod report;

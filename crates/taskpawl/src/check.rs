@@ -206,7 +206,13 @@ impl Taskpawl {
 impl Blocking {
     /// Checks the text of a plan of this program, whose tools and variables are those of this handle.
     fn check_own(&self, text: &str) -> Result<PlanCheck, Error> {
-        let explain = |name: &str| {
+        let (origin, variables) = (self.manager().context().origin, RunVariables::default());
+        self.check_text(text, CheckOptions { origin, variables: &variables, explain: &self.explain_tool() })
+    }
+
+    /// Returns the explanation of tools that this program does not have.
+    pub(crate) fn explain_tool(&self) -> impl Fn(&str) -> Option<Hint> {
+        |name: &str| {
             if self.engine.may_find(name) {
                 return None;
             }
@@ -215,9 +221,7 @@ impl Blocking {
                 Some(near) => Hint::new("did you mean ").data(near).text("?"),
                 None => Hint::new(format!("the tools are {}", tools.names().collect::<Vec<_>>().join(", "))),
             })
-        };
-        let (origin, variables) = (self.manager().context().origin, RunVariables::default());
-        self.check_text(text, CheckOptions { origin, variables: &variables, explain: &explain })
+        }
     }
 
     /// Checks the text of a plan file, JSON or YAML. All stages run as far as they can: the syntax and the fields, ids and

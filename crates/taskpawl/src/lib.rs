@@ -33,6 +33,8 @@ mod error;
 mod facade;
 mod near;
 mod plan;
+#[cfg(feature = "planner")]
+mod planner;
 mod policy_adapter;
 pub mod prelude;
 mod printed;
@@ -97,6 +99,8 @@ pub use taskpawl_manager::{
     Liveness, Manager, OnChanged, Page, ReadyPage, Redact, RunFilter, RunState, Source, SystemSource, digest,
 };
 pub use taskpawl_model as model;
+#[cfg(feature = "planner")]
+pub use taskpawl_planner as planning;
 pub use taskpawl_store as store;
 pub use taskpawl_tools as tools;
 pub use taskpawl_tools::{

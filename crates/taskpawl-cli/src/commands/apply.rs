@@ -16,7 +16,7 @@ use taskpawl::{ApplyOptions, Error, Manager, OnChanged};
 pub(crate) use report::{text_of, told_prefix, waiting_text};
 
 use crate::app::App;
-use crate::commands::{calls, parse};
+use crate::commands::{calls, parse, proposed};
 use crate::error::{CliError, Problem};
 use crate::failure::MAX_SHOWN;
 use crate::text::nearest;
@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Reopen every task of the plan
     #[arg(long, conflicts_with_all = ["redo_changed", "keep_changed"])]
     fresh: bool,
+    /// Apply a plan that a planner wrote without asking; `plan new` writes such files
+    #[arg(long, conflicts_with_all = ["dry_run", "expand"])]
+    yes: bool,
     #[command(flatten)]
     takes: Takes,
 }
@@ -140,6 +143,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         keeps_approvals,
         ..ApplyOptions::default()
     };
+    if !args.dry_run {
+        proposed::confirm(app, &file, options, args.yes)?;
+    }
     let report = if args.dry_run { file.preview(app, options)? } else { file.apply(app, options)? };
     let out = app.out();
     if out.is_json {
@@ -167,6 +173,11 @@ impl PlanText {
         Ok(Self { path: path.to_owned(), shown, text: read_text(path, is_stdin)? })
     }
 
+    /// Returns the text of a planner, which is in no file.
+    pub(super) fn of_planner(text: String) -> Self {
+        Self { path: PathBuf::from("-"), shown: "<planner>".to_owned(), text }
+    }
+
     fn is_stdin(&self) -> bool {
         self.path.as_os_str() == "-"
     }
@@ -183,6 +194,8 @@ pub(crate) struct PlanFile {
     pub(crate) plan: Plan,
     /// The name under which the plan is applied.
     pub(crate) name: String,
+    /// True if its text begins with the comment of plans that a planner wrote.
+    pub(super) is_generated: bool,
     /// The path as given, or `<stdin>`, for messages.
     shown: String,
 }
@@ -196,17 +209,18 @@ impl PlanFile {
     fn of_text(app: &App, text: PlanText, takes: &Takes) -> Result<Self, CliError> {
         let is_stdin = text.is_stdin();
         let PlanText { path, shown, text } = text;
+        let is_generated = taskpawl_planner::is_generated(&text);
         let wrong = |errors| CliError::Plan { file: shown.clone(), errors };
         let mut plan = read_plan(&text).map_err(wrong)?;
         let params = takes.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         plan.set_params(params).map_err(wrong)?;
         if let Some(name) = &takes.instance {
             check_id(name).map_err(|error| CliError::usage(format!("`--as`: {error}")))?;
-            return Ok(Self { plan: plan.into_instance(name), name: name.clone(), shown });
+            return Ok(Self { plan: plan.into_instance(name), name: name.clone(), is_generated, shown });
         }
         if is_stdin {
             let name = plan.name.clone().unwrap_or_else(|| "plan".to_owned());
-            return Ok(Self { plan, name, shown });
+            return Ok(Self { plan, name, is_generated, shown });
         }
         let source = PlanSource { path: path_below(app, &path), is_moved: takes.moved };
         let name = match &plan.name {
@@ -214,7 +228,7 @@ impl PlanFile {
             None => name_of_file(app, &source.path)?,
         };
         plan.source = Some(source);
-        Ok(Self { plan, name, shown })
+        Ok(Self { plan, name, is_generated, shown })
     }
 
     /// Refuses unknown fields without reading a store. A store may hold such fields from another version.

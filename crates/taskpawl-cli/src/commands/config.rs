@@ -23,6 +23,7 @@ and protect are lists, memory = \"4GiB\" and processes = 500 are limits. The fil
 narrows it: there mode cannot be off, net is false, and nothing is added to write, read and env.
 [secrets.NAME] of the user's file says where the secret comes from that plans name as ${secret:NAME}:
 env = \"VARIABLE\", file = \"~/path\" (mode 0600), or command = [\"program\", \"argument\"].
+[planner] of the user's file names what `plan new` asks: command = [\"claude\"], or url and model (docs/planner.md).
 
 Examples:
   taskpawl config list --origin

@@ -45,7 +45,7 @@ pub(super) fn print(
     out.print(text(&out, &forecast, told))
 }
 
-fn text(out: &Output, forecast: &Forecast, told: &[NotifyProgram]) -> Shown {
+pub(super) fn text(out: &Output, forecast: &Forecast, told: &[NotifyProgram]) -> Shown {
     let mut text = Shown::new();
     if let Some(effects) = &forecast.effects {
         add_effects(out, &mut text, effects);

@@ -1,3 +1,5 @@
+mod new;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,10 +23,11 @@ use crate::error::{CliError, Problem};
 use crate::shown::{Shown, shown};
 use crate::text::{clean, count, style};
 
-/// Check plan files, and rename plans
+/// Make plans from goals, check plan files, and rename plans
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  taskpawl plan new \"Publish version 2\" -o release.yaml
   taskpawl plan check plan.yaml
   taskpawl plan check plan.yaml --param region=eu --json
   taskpawl plan rename release release-2025")]
@@ -35,6 +38,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
+    /// Let a planner make a plan for a goal; it is printed, written or applied, and nothing runs
+    New(new::New),
     /// List all faults of a plan, and the changes that applying it would make
     Check(Check),
     /// Give a plan another name; its tasks keep their ids
@@ -108,6 +113,7 @@ struct Param<'c> {
 /// Checks or renames a plan.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
+        What::New(new) => new::run(app, new),
         What::Check(check) => run_check(app, check),
         What::Rename { from, to } => rename(app, from, to),
     }

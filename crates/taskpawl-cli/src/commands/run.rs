@@ -35,7 +35,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     app.check_apart(&args.run.sandbox)?;
     if is_new || (file.is_file() && !is_task(app, &args.id)?) {
         let options = ApplyOptions { keeps_approvals: app.was_started_by_task(), ..ApplyOptions::default() };
-        return run_all_ready::run_file(app, file, &Takes::default(), run, options);
+        return run_all_ready::run_file(app, file, &Takes::default(), run, options, false);
     }
     running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), run, None)
 }

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::commands::apply::{PlanFile, PlanText, Takes, told_prefix, waiting_text};
 use crate::commands::notify_programs::NotifyProgram;
 use crate::commands::running::{self, PreparedRun, RunArgs, What};
-use crate::commands::{forecast, parse, plan};
+use crate::commands::{forecast, parse, plan, proposed};
 use crate::error::CliError;
 
 /// Run all ready tasks. Runs everything that is ready, and what becomes ready by it, until nothing more can run
@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// With --dry-run: take as given that these tasks end so
     #[arg(long, requires = "dry_run", value_name = "done:ID|fail:ID|skip:ID", value_delimiter = ',', value_parser = parse::hypothesis)]
     what_if: Vec<Hypothesis>,
+    /// Apply a plan that a planner wrote without asking; `plan new` writes such files
+    #[arg(long, conflicts_with_all = ["only", "dry_run"])]
+    yes: bool,
     #[command(flatten)]
     takes: Takes,
     #[command(flatten)]
@@ -80,6 +83,12 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             "name its file: `--plan FILE`",
         ));
     }
+    if args.yes && args.plan().is_none() {
+        return Err(CliError::usage_with(
+            "`--yes` is about a plan, and none is given",
+            "name its file: `--plan FILE`",
+        ));
+    }
     if args.dry_run && args.run.takes_along() {
         return Err(CliError::usage("`--dry-run` runs nothing, and `--report` and `--otlp` are about a run"));
     }
@@ -97,7 +106,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         }
         return running::run(app, &plans, What::Ready(args.only.clone()), run, None);
     };
-    run_file(app, path, &args.takes, run, args.apply_options(app.was_started_by_task()))
+    let options = args.apply_options(app.was_started_by_task());
+    run_file(app, path, &args.takes, run, options, args.yes)
 }
 
 /// Applies a plan file and runs that plan alone.
@@ -107,9 +117,11 @@ pub(super) fn run_file(
     takes: &Takes,
     run: PreparedRun<'_>,
     options: ApplyOptions,
+    is_yes: bool,
 ) -> Result<ExitCode, CliError> {
     let file = PlanFile::read(app, path, takes)?;
     file.check(app)?;
+    proposed::confirm(app, &file, options, is_yes)?;
     let plans = app.runner(&run.args.sandbox)?;
     let only = vec![Selector::Plan(file.name.clone())];
     let manager = plans.engine().manager_for(&run.variables).with_origin(Origin::Plan);

@@ -377,18 +377,18 @@ async fn watch(plans: &Taskpawl, what: What, mut options: RunOptions, signals: &
 
 /// Signals that end a run. The first stops starting calls, the second kills running ones, the third does not
 /// wait for the kill.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
     control: RunControl,
     requests: u32,
     /// Exit code of the last signal.
-    pub(super) exit: u8,
+    pub(crate) exit: u8,
 }
 
 impl Signals {
-    pub(super) fn listen(control: RunControl) -> std::io::Result<Self> {
+    pub(crate) fn listen(control: RunControl) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -400,12 +400,12 @@ impl Signals {
     }
 
     /// Returns whether a signal arrived.
-    pub(super) fn has_come(&self) -> bool {
+    pub(crate) fn has_come(&self) -> bool {
         self.requests > 0
     }
 
     /// Asks the run to stop once per signal, and returns at the third.
-    pub(super) async fn escalate(&mut self) {
+    pub(crate) async fn escalate(&mut self) {
         while self.requests < 3 {
             let least = tokio::select! {
                 _ = self.interrupt.recv() => { self.exit = 130; self.requests + 1 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{hosts, mcp, sandbox, secrets};
+use super::{hosts, mcp, planner, sandbox, secrets};
 use crate::text::nearest;
 
 /// The names and texts of a key.
@@ -120,7 +120,7 @@ impl Key {
             if let Some(near) = nearest(name, names()) {
                 return format!("did you mean `{near}`?");
             }
-            let sections = NAMED.iter().map(|(section, _)| *section).chain(["sandbox"]);
+            let sections = NAMED.iter().map(|(section, _)| *section).chain(["planner", "sandbox"]);
             let sections = sections.map(|section| format!("`[{section}]`"));
             let all = names().map(|name| format!("`{name}`")).chain(sections);
             format!("known are {}", all.collect::<Vec<_>>().join(", "))
@@ -158,6 +158,7 @@ pub(super) fn expectation(path: &[&str]) -> Option<(&'static str, &'static str)>
         ["secrets", _] => (secrets::MEANING, secrets::EXPECTED),
         ["trace", "collectors"] => (COLLECTORS, "a list such as [\"http://127.0.0.1:4318\"]"),
         ["mcp", "configs"] => (mcp::CONFIGS, mcp::EXPECTED),
+        ["planner", key] => (planner::MEANING, planner::expected(key)?),
         ["sandbox", key] => (sandbox::MEANING, sandbox::expected(key)?),
         _ => {
             let key = Key::find(&path.join("."))?;

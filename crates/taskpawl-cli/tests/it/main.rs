@@ -31,6 +31,7 @@ mod mcp_server;
 mod nested_call;
 mod own_tools;
 mod placement;
+mod planner;
 mod plans;
 mod policy;
 mod prime;

@@ -358,15 +358,19 @@ fn agents_widen_the_sandbox_only_as_the_policy_says() {
     cli.run(&["run-all-ready", "--allow-host", "registry.test:443"]).ok();
 }
 
-/// Returns the flags and the configuration of a run that uses a power; `None` if another test is about it.
+/// Returns the words and the configuration of a command that uses a power; `None` if another test is about it.
 fn use_of(power: Power) -> Option<(&'static [&'static str], &'static str)> {
     Some(match power {
-        Power::Off => (&["--sandbox", "off"], ""),
-        Power::Net => (&["--allow-net"], ""),
-        Power::Paths => (&["--allow-read", "/usr/share"], ""),
-        Power::Hosts => (&["--allow-host", "registry.test"], ""),
-        Power::Ports | Power::Agents => (&["--allow-port", "5432"], ""),
-        Power::Variables => (&[], "[sandbox]\nenv = ['DEPLOY_STAGE']\n"),
+        Power::Off => (&["run-all-ready", "--sandbox", "off"], ""),
+        Power::Net => (&["run-all-ready", "--allow-net"], ""),
+        Power::Paths => (&["run-all-ready", "--allow-read", "/usr/share"], ""),
+        Power::Hosts => (&["run-all-ready", "--allow-host", "registry.test"], ""),
+        Power::Ports | Power::Agents => (&["run-all-ready", "--allow-port", "5432"], ""),
+        Power::Variables => (&["run-all-ready"], "[sandbox]\nenv = ['DEPLOY_STAGE']\n"),
+        Power::Planner => (
+            &["plan", "new", "x"],
+            "[planner]\ncommand = ['/bin/echo', 'tasks: [{id: a, name: a, run: /bin/true}]']\n",
+        ),
         // `allow::a_policy_keeps_remembered_grants_from_runs`
         Power::Remembered => return None,
     })
@@ -376,12 +380,12 @@ fn use_of(power: Power) -> Option<(&'static [&'static str], &'static str)> {
 fn each_power_has_a_key_in_the_policy() {
     for power in Power::ALL {
         let cli = if *power == Power::Agents { Cli::new().with("CLAUDECODE", "1") } else { Cli::new() };
-        let Some((flags, config)) = use_of(*power) else { continue };
+        let Some((words, config)) = use_of(*power) else { continue };
         fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
         fs::write(cli.path(".config/taskpawl/config.toml"), config).unwrap();
         let run = |ruling: &str| {
             cli.policy(&format!("agents_may = ['port:5432']\n[powers]\n{power} = '{ruling}'\n"));
-            cli.run(&[&["run-all-ready"], flags].concat())
+            cli.run(words)
         };
         run("allow").ok();
         let never = run("never");

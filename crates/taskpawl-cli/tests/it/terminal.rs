@@ -33,6 +33,24 @@ pub(crate) fn on_terminal(cli: &Cli, columns: &str, args: &[&str]) -> String {
     text
 }
 
+/// Runs the program for a person who types these lines, and returns what it printed: standard output, then standard error.
+pub(crate) fn answered(cli: &Cli, args: &[&str], lines: &[&str]) -> String {
+    let (mut person, program) = terminal();
+    let mut command = cli.command(&cli.path("work"), args);
+    command.stdin(program.try_clone().unwrap()).stdout(Stdio::piped()).stderr(program);
+    let child = command.spawn().unwrap();
+    drop(command);
+    for line in lines {
+        person.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    let (mut text, mut buffer) = (output.stdout, [0; 4096]);
+    while let Ok(count @ 1..) = person.read(&mut buffer) {
+        text.extend_from_slice(&buffer[..count]);
+    }
+    String::from_utf8(text).unwrap()
+}
+
 /// Runs a program to its end, and returns its output. The output must fit into the buffer of the terminal,
 /// which is read only afterwards.
 fn to_its_end(mut command: Command, mut person: File) -> (String, ExitStatus) {

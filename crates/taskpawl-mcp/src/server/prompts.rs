@@ -3,6 +3,8 @@
 use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
 
+use taskpawl_planner::plan_goal_text;
+
 use super::arguments::found;
 use super::digest::digest;
 use super::error_text::{internal, named};
@@ -63,7 +65,7 @@ pub(super) fn get(
             let goal = said("goal")?.ok_or_else(|| {
                 ErrorData::invalid_params("the prompt `plan_goal` needs the argument `goal`", None)
             })?;
-            plan_goal(goal)
+            plan_goal_text(goal)
         }
         RESUME_WORK => resume_work(server, said("agent")?)?,
         REVIEW_FAILURES => review_failures(server, said("plan")?)?,
@@ -90,18 +92,6 @@ fn text_of<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Option<&
             Err(ErrorData::invalid_params(problem, None))
         }
     }
-}
-
-fn plan_goal(goal: &str) -> String {
-    format!(
-        "Goal: {goal}\n\n\
-         Break this down into a plan and write it with `plan_write`.\n\
-         - One task for each step that can end well or badly by itself; give each an `id` and a `name` that says what is done when it is done.\n\
-         - `needs` names the tasks that have to be done before; leave it out where steps can go at the same time.\n\
-         - Where a command or a tool does the work, give the task `run` or `call`; else it is work by hand, for an agent or a person.\n\
-         - Write it with `dry_run: true` first, mend what is refused, then write it.\n\
-         Then begin with `run_ready`, and take work by hand with `ready_list {{\"claim\": true}}`.\n"
-    )
 }
 
 fn resume_work(server: &McpServer, agent: Option<&str>) -> Result<String, ErrorData> {

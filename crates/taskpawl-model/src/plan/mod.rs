@@ -46,4 +46,4 @@ pub use parse::{
 pub use reliance::Reliance;
 pub use taskpawl_json::Position;
 pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask, Requires};
-pub use vocabulary::{PlanFields, is_own_field};
+pub use vocabulary::{PlanFields, ProposedFields, is_own_field, proposed_fields};

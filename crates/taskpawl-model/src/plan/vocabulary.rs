@@ -20,6 +20,9 @@ pub(super) struct Vocabulary {
     /// The object in words, with an article.
     what: &'static str,
     pub(super) known: &'static [&'static str],
+    /// The known fields that planners write, in the order of a plan that they propose. Left out are fields that loosen trust, that
+    /// people keep for themselves, or that need facts which a planner does not have.
+    proposed: &'static [&'static str],
     /// The known fields that define the execution. They cannot change while a task runs or once it is done.
     work: &'static [&'static str],
     /// Fields that only execution sets.
@@ -47,6 +50,7 @@ pub(super) const PLAN: Vocabulary = Vocabulary {
         "requires",
         "tasks",
     ],
+    proposed: &["name", "description", "resources", "budget", "tasks"],
     work: &[],
     state: &[],
     elsewhere: &[
@@ -98,6 +102,32 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "cwd",
         "shell",
         "idempotent",
+    ],
+    proposed: &[
+        "id",
+        "name",
+        "description",
+        "needs",
+        "trigger",
+        "when",
+        "forEach",
+        "repeat",
+        "approval",
+        "sandbox",
+        "retry",
+        "timeout",
+        "resources",
+        "writes",
+        "milestone",
+        "cwd",
+        "env",
+        "shell",
+        "idempotent",
+        "run",
+        "call",
+        "calls",
+        "mode",
+        "subtasks",
     ],
     work: &[
         "trigger",
@@ -191,6 +221,7 @@ pub(super) const CALL: Vocabulary = Vocabulary {
         "idempotent",
         "run",
     ],
+    proposed: &["toolName", "args", "id", "when", "retry", "timeout", "saveAs"],
     work: &[],
     state: &[
         "status",
@@ -236,6 +267,22 @@ pub struct PlanFields {
     pub call: &'static [&'static str],
     /// Fields of the objects in these, by the field that contains the object.
     pub objects: &'static [(&'static str, &'static [&'static str])],
+}
+
+/// The fields that planners write, in the order in which they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProposedFields {
+    /// Fields of the plan.
+    pub plan: &'static [&'static str],
+    /// Fields of a task.
+    pub task: &'static [&'static str],
+    /// Fields of a tool call in its long form.
+    pub call: &'static [&'static str],
+}
+
+/// Returns the fields that planners write. The prompt explains each of them, and the schema of their answers has no others.
+pub fn proposed_fields() -> ProposedFields {
+    ProposedFields { plan: PLAN.proposed, task: TASK.proposed, call: CALL.proposed }
 }
 
 /// Returns the field of tasks if it defines the execution.
@@ -347,6 +394,15 @@ mod tests {
         for (vocabulary, fields) in [(TASK, TASK_FIELDS), (CALL, CALL_FIELDS)] {
             let missing: Vec<_> = fields.iter().filter(|field| !vocabulary.is_known(field)).collect();
             assert!(missing.is_empty(), "{missing:?} of {}", vocabulary.what);
+        }
+    }
+
+    #[test]
+    fn planners_write_known_fields_alone() {
+        for vocabulary in [PLAN, TASK, CALL] {
+            let unknown: Vec<_> =
+                vocabulary.proposed.iter().filter(|field| !vocabulary.is_known(field)).collect();
+            assert!(unknown.is_empty(), "{unknown:?} of {}", vocabulary.what);
         }
     }
 

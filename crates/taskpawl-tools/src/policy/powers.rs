@@ -24,6 +24,8 @@ words! {
         Remembered = "remembered",
         /// Flags that widen the sandbox, given by coding agents.
         Agents = "agents",
+        /// Asking a planner for a plan, which gets names of the project.
+        Planner = "planner",
     }
 }
 
@@ -51,6 +53,7 @@ impl Power {
             Self::Variables => "give programs further variables",
             Self::Remembered => "use remembered grants",
             Self::Agents => "let a coding agent widen the sandbox",
+            Self::Planner => "ask a planner",
         }
     }
 }

@@ -1,0 +1,149 @@
+//! A planner that is a program: it runs in an empty directory, in the sandbox, and gets the prompt on standard input.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taskpawl::model::command::NewTask;
+use taskpawl::model::task::{CallSpec, NewCall, Status, TaskSpec};
+use taskpawl::model::value::{ByteSize, Period};
+use taskpawl::store::Location;
+use taskpawl::{RunControl, RunOptions, RunSummary, SandboxSettings, Taskpawl};
+use taskpawl_planner::{Kit, KitReply, Planner, PlannerError, Reply, Request};
+use taskpawl_text::{cut, duration, error_chain};
+use tempfile::TempDir;
+
+use crate::app::App;
+use crate::commands::running::Signals;
+use crate::error::CliError;
+use crate::servers::private_directory;
+
+/// The most bytes of an answer.
+const MAX_ANSWER: ByteSize = ByteSize(1 << 20);
+
+/// The most characters of a program's error in a message.
+const MAX_SAID: usize = 300;
+
+/// The time in which the run of a program ends by itself after its deadline.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// A program that answers prompts.
+pub(super) struct Program {
+    argv: Vec<String>,
+    kit: Option<Kit>,
+    plans: Taskpawl,
+    /// The empty directory, and the files of calls. Both are deleted with the planner.
+    _directories: [TempDir; 2],
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("argv", &self.argv).finish_non_exhaustive()
+    }
+}
+
+impl Program {
+    pub(super) fn new(
+        app: &App,
+        argv: Vec<String>,
+        kit: Option<Kit>,
+        settings: SandboxSettings,
+    ) -> Result<Self, CliError> {
+        let empty = private_directory("taskpawl-planner-").map_err(CliError::Runtime)?;
+        let files = private_directory("taskpawl-planner-files-").map_err(CliError::Runtime)?;
+        let builder = app.builder_at(Location::Memory, empty.path())?.files(files.path());
+        let plans = app.held_with(builder, settings)?.open()?;
+        Ok(Self { argv, kit, plans, _directories: [empty, files] })
+    }
+
+    fn failed(&self, problem: impl Into<String>) -> PlannerError {
+        PlannerError::Failed { planner: self.name(), problem: problem.into() }
+    }
+
+    /// Runs the program once, and returns the result of the call.
+    fn run(&self, request: &Request<'_>) -> Result<Value, PlannerError> {
+        let given = request.time_left();
+        let more = self.kit.map(|kit| kit.arguments(request.schema)).unwrap_or_default();
+        let argv: Vec<&String> = self.argv.iter().chain(&more).collect();
+        let argv: Vec<String> = argv.into_iter().map(|word| literal(word)).collect();
+        let args = json!({"argv": argv, "stdin": literal(&request.as_text())});
+        let spec = CallSpec {
+            tool_name: "exec".to_owned(),
+            args: args.as_object().cloned().unwrap_or_default(),
+            keep: Some(MAX_ANSWER),
+            timeout: Some(Period(given.max(Duration::from_millis(1)))),
+            ..CallSpec::default()
+        };
+        let call = NewCall { id: None, spec: spec.into() };
+        let spec = TaskSpec { name: "planner".to_owned(), ..TaskSpec::default() };
+        let new = NewTask { spec, calls: vec![call], ..NewTask::default() };
+        let failed = |error: taskpawl::Error| self.failed(error_chain(&error));
+        let id = self.plans.blocking().create_task(new).map_err(failed)?.id;
+        self.drive(id.as_str(), given + GRACE)?;
+        let mut task = self.plans.blocking().get_task(id.as_str()).map_err(failed)?;
+        let call = task.metadata.tool_calls.swap_remove(0);
+        if let Some(error) = &call.error {
+            if call.error_class.as_deref() == Some("timeout") {
+                return Err(PlannerError::Timeout { planner: self.name(), after: duration(given) });
+            }
+            return Err(self.failed(cut(error, MAX_SAID)));
+        }
+        match (task.status, call.result) {
+            (Status::Done, Some(result)) => Ok(result),
+            (status, _) => Err(self.failed(format!(
+                "its program was not run, its task is {status}: `taskpawl policy explain` tells why"
+            ))),
+        }
+    }
+
+    fn drive(&self, task: &str, longest: Duration) -> Result<(), PlannerError> {
+        let control = RunControl::default();
+        let options = RunOptions { control: control.clone(), ..RunOptions::default() };
+        let failed = |error: std::io::Error| self.failed(error.to_string());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let mut signals = runtime.block_on(async { Signals::listen(control) }).map_err(failed)?;
+        let ended: Option<Result<RunSummary, _>> = runtime.block_on(async {
+            tokio::select! {
+                ended = tokio::time::timeout(longest + Duration::from_secs(10), self.plans.execute_task(task, options)) => ended.ok(),
+                () = signals.escalate() => None,
+            }
+        });
+        runtime.shutdown_background();
+        if signals.has_come() {
+            return Err(PlannerError::Interrupted { planner: self.name(), exit: signals.exit });
+        }
+        match ended {
+            Some(summary) => summary.map(drop).map_err(|error| self.failed(error_chain(&error))),
+            None => Err(PlannerError::Timeout { planner: self.name(), after: duration(longest) }),
+        }
+    }
+}
+
+/// Returns a text that arguments of a call take as it is: the prompt explains expressions, and a goal may name secrets.
+fn literal(text: &str) -> String {
+    text.replace("${{", "$${{").replace("${secret:", "$${secret:")
+}
+
+impl Planner for Program {
+    fn name(&self) -> String {
+        self.argv[0].clone()
+    }
+
+    fn ask(&self, request: &Request<'_>) -> Result<Reply, PlannerError> {
+        let result = self.run(request)?;
+        if result["truncated"] == true {
+            return Err(self.failed("its answer is larger than 1 MiB"));
+        }
+        let output = result["stdout"].as_str().unwrap_or_default();
+        if output.trim().is_empty() {
+            return Err(self.failed("it printed nothing"));
+        }
+        let read = match self.kit {
+            Some(kit) => kit.read(output),
+            None => Ok(KitReply::plain(output)),
+        };
+        let KitReply { text, ending, usage } =
+            read.map_err(|problem| self.failed(cut(&problem, MAX_SAID)))?;
+        Ok(Reply { text, ending, usage, requests: 1 })
+    }
+}

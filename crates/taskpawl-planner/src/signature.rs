@@ -1,0 +1,17 @@
+use serde_json::Value;
+use taskpawl_text::cut;
+use taskpawl_tools::ToolSpec;
+
+/// The most characters of a tool's description.
+const MAX_DESCRIPTION: usize = 70;
+
+/// Returns a tool in one line: its arguments, optional ones with a question mark, and its effect.
+pub fn signature(spec: &ToolSpec) -> String {
+    let required: Vec<&str> =
+        spec.args_schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let properties = spec.args_schema["properties"].as_object();
+    let others = properties.into_iter().flatten().map(|(name, _)| name.as_str());
+    let others = others.filter(|name| !required.contains(name)).map(|name| format!("{name}?"));
+    let arguments: Vec<String> = required.iter().map(|name| (*name).to_owned()).chain(others).collect();
+    format!("{} {{{}}}: {}", spec.name, arguments.join(", "), cut(&spec.description, MAX_DESCRIPTION))
+}
