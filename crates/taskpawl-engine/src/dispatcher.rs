@@ -310,10 +310,24 @@ impl Dispatcher {
         if self.reporter.call_ended(&ended) {
             self.executor.forget(ended.key);
         }
-        let Ended { key, attempt, call, end, spent, plan, usage, cut, changed, inputs_changed, .. } = ended;
+        let Ended {
+            key,
+            attempt,
+            call,
+            end,
+            spent,
+            plan,
+            usage,
+            cut,
+            artifacts,
+            changed,
+            inputs_changed,
+            ..
+        } = ended;
         let Changed { files: changed_beyond, unknown: changes_unknown } = changed;
         let report = Report::new(key, attempt, call, end);
-        let report = Report { usage, cut, changed_beyond, changes_unknown, inputs_changed, ..report };
+        let report =
+            Report { usage, cut, artifacts, changed_beyond, changes_unknown, inputs_changed, ..report };
         Input::Ended(Box::new(EndedCall { report, plan, duration: spent }))
     }
 

@@ -12,18 +12,20 @@ use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::run::run_loop::Deadline;
 use taskpawl_model::task::is_too_deep;
 use taskpawl_model::task::{
-    ActorKind, CallError, CallIdentity, CallSpec, Grant, KeySpace, Origin, SandboxRequest, StartInRun,
+    ActorKind, Artifact, CallError, CallIdentity, CallSpec, Grant, KeySpace, Origin, SandboxRequest,
+    StartInRun,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost};
 use taskpawl_text::error_chain;
 use taskpawl_tools::{
     CallContext, CallLimits, CallSandbox, Confinement, CutSink, Programs, Progress, ProgressSink, Redactor,
-    RegisteredTool, Registry, RetryAdvice, SandboxError, ScanBounds, ScanStopped, ToolError, UsageSink,
-    Vault, Widening, call_guarded, head_of_text,
+    RegisteredTool, Registry, RetryAdvice, SandboxError, ScanBounds, ScanStopped, SharedQuestions, ToolError,
+    UsageSink, Vault, Widening, call_guarded, head_of_text,
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::asking::{Artifacts, StartQuestions};
 use crate::broker::Broker;
 use crate::changes::{Changed, Writers};
 use crate::conversion;
@@ -70,6 +72,7 @@ pub(crate) struct Ended {
     pub(crate) usage: Option<Value>,
     /// Parts of the result that were cut, as JSON Pointers.
     pub(crate) cut: Vec<String>,
+    pub(crate) artifacts: Vec<Artifact>,
     pub(crate) changed: Changed,
     /// What would probably let a failed call succeed.
     pub(crate) hint: Option<String>,
@@ -192,6 +195,8 @@ impl Executor {
         let cut = Arc::new(Mutex::new(Vec::new()));
         context.cut = Some(cut_sink(&cut));
         let run_context = Arc::clone(&self.run_context);
+        let artifacts = Artifacts::default();
+        context.artifacts = Some(artifacts.sink(&run_context.resources.vault));
         let scans = CallScans::of(&started, &context, &run_context.writers);
         let StartedCall { task, generation, round, .. } = &started;
         let steps = run_context.output.stem_of_steps(task, &started.call.id, *generation, *round);
@@ -218,7 +223,13 @@ impl Executor {
             let remembered = confinement.remembered(plan.as_deref().unwrap_or_default(), is_model);
             let args = Value::Object(args);
             let tool_name = &call.spec.tool_name;
-            context.journal = Some(Arc::new(FileJournal::new(steps, tool_name, &args, vault.clone())));
+            let journal = FileJournal::new(steps, tool_name, &args, vault.clone());
+            let repeatable = tool.as_ref().is_some_and(|tool| is_repeatable(tool, &call.spec, &args));
+            let work = journal.work().to_owned();
+            let questions = StartQuestions::new(call.body.asked.as_deref(), work, repeatable, vault.clone());
+            let questions = Arc::new(questions);
+            context.journal = Some(Arc::new(journal));
+            context.questions = Some(Arc::clone(&questions) as SharedQuestions);
             let (end, LeftBy { stand_in, hint }) = match (tool, &broker) {
                 (_, Err(error)) => (
                     failed("io", format!("failed to give the call access to the plan: {error}"), None),
@@ -232,8 +243,14 @@ impl Executor {
                             let unpassed =
                                 unpassed::warning(&call.spec.tool_name, &args, &context, &is_outer);
                             let report = context.progress.clone();
-                            let ended =
-                                run(tool, context, args, &call.spec, output, (vault, values), &limit).await;
+                            let ending =
+                                run(tool, context, args, &call.spec, output, (vault, values), &limit);
+                            let ended = tokio::select! {
+                                // A tool that ended by itself has not waited for the answer.
+                                biased;
+                                ended = ending => ended,
+                                question = questions.asked() => (CallEnd::Asks(question), LeftBy::default()),
+                            };
                             if let (Some(message), Some(report)) = (unpassed, report) {
                                 report(Progress::Warning(message));
                             }
@@ -271,6 +288,7 @@ impl Executor {
                 plan,
                 usage,
                 cut,
+                artifacts: artifacts.take(),
                 changed,
                 hint,
                 inputs_changed,
@@ -495,7 +513,7 @@ async fn run(
     (vault, values): (&Vault, &VariableValues),
     limit: &Limit,
 ) -> (CallEnd, LeftBy) {
-    let repeatable = spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
+    let repeatable = is_repeatable(&tool, spec, &args);
     let (cancel, files) = (context.cancel.clone(), context.output.clone());
     let names = ShellNames::of(&tool, &args);
     let is_reachable = spec.plan_access.map_or(Ok(()), |_| tool.check_plan_access());
@@ -564,6 +582,11 @@ async fn run(
         }
     };
     (end, LeftBy { stand_in, hint })
+}
+
+/// Returns whether a call may start again although nothing tells how far it came.
+fn is_repeatable(tool: &RegisteredTool, spec: &CallSpec, args: &Value) -> bool {
+    spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(args))
 }
 
 /// What a call leaves beside its end.

@@ -40,6 +40,11 @@ impl FileJournal {
         Self { stem, work: format!("{:x}", work.finalize()), vault }
     }
 
+    /// Returns the digest of the tool and its arguments.
+    pub(crate) fn work(&self) -> &str {
+        &self.work
+    }
+
     fn path(&self, ending: &str) -> PathBuf {
         let mut path = self.stem.clone().into_os_string();
         path.push(ending);

@@ -5,6 +5,7 @@
 //! The end of a task, the tasks that become ready by it and the next claims are written in one commit.
 
 mod approver;
+mod asking;
 mod broker;
 mod changes;
 mod clock;

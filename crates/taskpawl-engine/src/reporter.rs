@@ -104,6 +104,7 @@ impl Reporter {
             CallEnd::Succeeded(_) => (CallStatus::Succeeded, None),
             CallEnd::Failed { error, .. } => (CallStatus::Failed, Some(error.message.clone())),
             CallEnd::Interrupted { why, .. } => (CallStatus::Interrupted, why.clone()),
+            CallEnd::Asks(_) => (CallStatus::Pending, None),
         };
         observer.event(&RunEvent::CallEnded {
             task: task.id.clone(),
@@ -184,7 +185,7 @@ fn failure_of(ended: &Ended) -> Option<Box<CallFailure>> {
         CallEnd::Failed { result, .. } => {
             Some(Box::new(CallFailure::of(result.as_ref(), ended.hint.clone())))
         }
-        CallEnd::Succeeded(_) | CallEnd::Interrupted { .. } => None,
+        CallEnd::Succeeded(_) | CallEnd::Interrupted { .. } | CallEnd::Asks(_) => None,
     }
 }
 

@@ -82,6 +82,7 @@ mod on {
                 "failed"
             }
             CallEnd::Interrupted { .. } => "interrupted",
+            CallEnd::Asks(_) => "asks",
         };
         span.record("status", status);
         ended

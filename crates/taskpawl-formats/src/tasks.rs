@@ -55,13 +55,13 @@ const SAID: &[&str] = &[
 const NO_PLACE: &str = "`tasks.json` has the fields that every task has";
 
 /// Results of calls. Other tasks use them as input, so only calls that ran here may have them.
-const RECORDED: &[&str] = &["result", "usage", "evaluatedArgs", "error", "errorClass"];
+const RECORDED: &[&str] = &["result", "usage", "evaluatedArgs", "error", "errorClass", "artifacts"];
 
 /// The error of a task that is imported as failed.
 const FAILED_THERE: &str = "it failed where it was imported from";
 
 /// Decisions about a call, and the state of a running one.
-const DECIDED: &[&str] = &["granted", "due", "emitted"];
+const DECIDED: &[&str] = &["granted", "due", "emitted", "asked"];
 
 pub(crate) fn is_one(text: &str) -> bool {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return false };

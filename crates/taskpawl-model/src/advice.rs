@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::task::spec::PERSON;
-use crate::task::{Grant, Status};
+use crate::task::{ApprovalRequest, Grant, Status};
 use crate::value::Selector;
 use crate::value::{RunId, TaskId};
 
@@ -289,6 +289,16 @@ impl Advice {
     pub fn retry_failed_then_run(only: &[Selector], grants: Vec<Grant>) -> Self {
         let run = Self::RunReady { only: only.to_vec(), wait: false, grants };
         Self::Then { steps: vec![Self::RetryFailed { only: only.to_vec() }, run] }
+    }
+
+    /// Returns the possible decisions about a question.
+    pub fn decisions_of(request: &ApprovalRequest) -> Vec<Self> {
+        let id = &request.task;
+        if request.takes_text {
+            let answer = Some("ANSWER".to_owned());
+            return vec![Self::Approve { id: id.clone(), answer }, Self::Reject { id: id.clone() }];
+        }
+        Self::decisions(id, &request.options)
     }
 
     /// Returns the possible decisions: one approval, or one for each option, and the rejection.

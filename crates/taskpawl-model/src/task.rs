@@ -1,6 +1,7 @@
 //! Tasks and their calls: specification, status, record, wire form and events.
 
 pub(crate) mod actor;
+pub(crate) mod asked;
 pub(crate) mod checklist;
 pub(crate) mod event;
 pub(crate) mod fault;
@@ -18,6 +19,7 @@ pub(crate) mod trust;
 pub(crate) mod wire;
 
 pub use actor::{Actor, ActorKind};
+pub use asked::{Artifact, Asked, ToolAnswer, ToolQuestion};
 pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use event::{Change, ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
 pub use fault::{ERROR_CLASSES, ValueFault, is_identifier, unknown_failure};

@@ -154,6 +154,7 @@ fn report(task: usize) -> Report {
         end: CallEnd::Succeeded(serde_json::Value::Null),
         cut: Vec::new(),
         usage: None,
+        artifacts: Vec::new(),
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,

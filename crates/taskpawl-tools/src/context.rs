@@ -12,6 +12,8 @@ use taskpawl_process::{Environment, Handover, Programs, Sandbox, passed};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::artifact::ArtifactSink;
+use crate::ask::SharedQuestions;
 use crate::data::Data;
 use crate::error::ToolError;
 use crate::layer::CallLayer;
@@ -84,6 +86,10 @@ pub struct CallContext {
     pub data: Data,
     /// Keeps the steps of the call; `None` outside of a run. See [`step`](Self::step).
     pub journal: Option<SharedJournal>,
+    /// Puts the questions of the call to people; `None` outside of a run. See [`ask`](Self::ask).
+    pub questions: Option<SharedQuestions>,
+    /// Receives the artifacts of the call. See [`artifact`](Self::artifact).
+    pub artifacts: Option<ArtifactSink>,
     /// Layers around the call, the outermost first.
     pub layers: Arc<[Arc<dyn CallLayer>]>,
     /// Secrets of the run, for tools whose own configuration names some; secrets in arguments are already substituted.
@@ -180,6 +186,8 @@ impl CallContext {
             plan: None,
             data: Data::default(),
             journal: None,
+            questions: None,
+            artifacts: None,
             layers: Arc::default(),
             secrets: None,
         }

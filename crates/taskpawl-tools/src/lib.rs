@@ -23,6 +23,8 @@
 //! ```
 
 mod adjusted;
+mod artifact;
+mod ask;
 mod builtin;
 mod command_tool;
 mod context;
@@ -50,6 +52,8 @@ mod tool;
 mod vault;
 
 pub use adjusted::{AdjustedError, RetryAdvice};
+pub use artifact::{Artifact, ArtifactSink, MAX_ARTIFACTS};
+pub use ask::{Ask, CallQuestions, SharedQuestions};
 pub use builtin::has_unfit_ignore_file;
 #[cfg(feature = "http")]
 pub use builtin::http::{HttpAccess, InvalidHost};
@@ -86,5 +90,6 @@ pub use taskpawl_process::{
 };
 pub use taskpawl_process::{HostGrant, InvalidHostGrant, OwnListener, RefusedAccess, powerful_server};
 pub use text::head_of_text;
+pub use tokio_util::sync::CancellationToken;
 pub use tool::{Hints, IntoTool, Tool, ToolCommand, ToolSpec};
 pub use vault::Vault;

@@ -46,12 +46,21 @@ impl CallContext {
     {
         let step = name.to_owned();
         if let Some(Some(result)) = self.journal(move |journal| journal.result(&step)).await? {
-            return Ok(serde_json::from_value(result)?);
+            let done = serde_json::from_value(result)?;
+            self.note_step();
+            return Ok(done);
         }
         let done = work.await.map_err(ToolError::other)?;
         let (step, result) = (name.to_owned(), serde_json::to_value(&done)?);
         self.journal(move |journal| journal.record(&step, result)).await?;
+        self.note_step();
         Ok(done)
+    }
+
+    fn note_step(&self) {
+        if let Some(questions) = &self.questions {
+            questions.note_step();
+        }
     }
 
     /// Keeps details of the work, such as a position, for the next start of the call; see [`last_details`](Self::last_details).

@@ -159,9 +159,9 @@ fn questions(manager: &Manager, wanted: &Wanted) -> Result<Vec<ApprovalRequest>,
         let request =
             manager.approval_request(task).map_err(|error| Problem::of(&error, &CommandLine::default()))?;
         let request = request.filter(|request| request.hash == *hash).ok_or_else(|| changed(task))?;
-        if !request.options.is_empty() {
+        if !request.is_plain() {
             return Err(Problem::invalid(format!(
-                "`{task}` has options: answer it with `taskpawl approve --answer`"
+                "`{task}` needs an answer: give it with `taskpawl approve --answer`"
             )));
         }
         found.push(request);

@@ -2,7 +2,7 @@
 
 pub use crate::model::command::NewTask;
 pub use crate::model::value::TaskId;
-pub use crate::tools::{CallContext, ToolError};
+pub use crate::tools::{Ask, CallContext, ToolError};
 pub use crate::{
     Approver, Observer, Outcome, Plan, PlansOfCall, Run, RunEvent, RunOptions, RunSummary, Taskpawl,
 };

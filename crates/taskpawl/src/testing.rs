@@ -28,7 +28,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use taskpawl_model::task::Status;
 use taskpawl_tools::{
-    CallContext, CallLayer, Hints, IntoTool, Next, SandboxSettings, Supervision, Tool, ToolError, ToolSpec,
+    Ask, CallContext, CallLayer, CallQuestions, Hints, IntoTool, Next, SandboxSettings, SharedQuestions,
+    Supervision, Tool, ToolError, ToolSpec,
 };
 use tokio::sync::Notify;
 
@@ -189,19 +190,32 @@ impl IntoTool for &Scripted {
 #[derive(Debug, Clone)]
 pub struct Crash {
     tool: String,
-    is_after: bool,
+    point: Point,
     state: Arc<(AtomicBool, Notify)>,
+}
+
+/// The point of a call at which a run crashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Point {
+    Before,
+    Asking,
+    After,
 }
 
 impl Crash {
     /// Crashes when the call is recorded as started, and the tool has not begun.
     pub fn before(tool: impl Into<String>) -> Self {
-        Self { tool: tool.into(), is_after: false, state: Arc::default() }
+        Self { tool: tool.into(), point: Point::Before, state: Arc::default() }
+    }
+
+    /// Crashes when the tool asks a person, and its question is not recorded.
+    pub fn asking(tool: impl Into<String>) -> Self {
+        Self { point: Point::Asking, ..Self::before(tool) }
     }
 
     /// Crashes when the tool has ended, and its result is not recorded.
     pub fn after(tool: impl Into<String>) -> Self {
-        Self { is_after: true, ..Self::before(tool) }
+        Self { point: Point::After, ..Self::before(tool) }
     }
 
     /// Starts a run and ends it at the crash. Later runs do not crash.
@@ -228,15 +242,42 @@ impl Crash {
 
 #[async_trait]
 impl CallLayer for Crash {
-    async fn call(&self, cx: CallContext, args: Value, next: Next<'_>) -> Result<Value, ToolError> {
+    async fn call(&self, mut cx: CallContext, args: Value, next: Next<'_>) -> Result<Value, ToolError> {
         if next.spec().name != self.tool {
             return next.run(cx, args).await;
         }
-        if !self.is_after {
+        if self.point == Point::Before {
             self.crash().await;
         }
+        let questions = cx.questions.clone().filter(|_| self.point == Point::Asking);
+        if let Some(questions) = questions {
+            cx.questions = Some(Arc::new(CrashingQuestions { questions, crash: self.clone() }));
+        }
         let ended = next.run(cx, args).await;
-        self.crash().await;
+        if self.point != Point::Asking {
+            self.crash().await;
+        }
         ended
+    }
+}
+
+/// Questions whose first one ends the run.
+struct CrashingQuestions {
+    questions: SharedQuestions,
+    crash: Crash,
+}
+
+impl CallQuestions for CrashingQuestions {
+    fn ask(&self, ask: &Ask) -> Result<Option<String>, ToolError> {
+        let (is_armed, crashes) = &*self.crash.state;
+        if is_armed.load(Ordering::SeqCst) {
+            crashes.notify_one();
+            return Ok(None);
+        }
+        self.questions.ask(ask)
+    }
+
+    fn note_step(&self) {
+        self.questions.note_step();
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Those that wait or will ask of a plan, with a label, or of a task with all below it: shows them, and asks for a yes
     #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
     only: Vec<Selector>,
-    /// The answer to the question; needed where it has options
+    /// The answer: an option, or any text for a question of a tool
     #[arg(long, value_name = "TEXT")]
     answer: Option<String>,
     /// Run with these arguments instead, where one call is asked about
@@ -100,7 +100,7 @@ struct Found {
     waiting: Vec<ApprovalRequest>,
     /// Those that tasks will ask.
     ahead: Vec<ApprovalRequest>,
-    /// Those with options, without `--answer`: "yes to all" cannot answer them.
+    /// Those that need an answer, without `--answer`: "yes to all" cannot answer them.
     unanswered: Vec<ApprovalRequest>,
     /// Those that cannot be answered before they are asked.
     later: Vec<LaterApproval>,
@@ -110,9 +110,8 @@ impl Found {
     fn of(app: &App, manager: &Manager, args: &Args) -> Result<Self, CliError> {
         let now = app.source()?.now();
         let open = manager.approval_requests(&args.only)?.into_iter().filter(|request| !request.is_over(now));
-        let (waiting, unanswered) =
-            open.partition(|request| request.options.is_empty() || args.answer.is_some());
-        let ApprovalsAhead { requests: ahead, later } = manager.approvals_ahead(&args.only)?;
+        let (waiting, unanswered) = open.partition(|request| request.is_plain() || args.answer.is_some());
+        let ApprovalsAhead { requests: ahead, later, .. } = manager.approvals_ahead(&args.only)?;
         Ok(Self { waiting, ahead, unanswered, later })
     }
 
@@ -138,12 +137,12 @@ impl Found {
     fn remark(&self, app: &App) -> Result<(), CliError> {
         let out = app.out();
         for request in &self.unanswered {
-            let mut advice = question::advice(&request.task, &request.options);
+            let mut advice = question::advice_of(request);
             app.write_advice(&mut advice)?;
             let commands: Vec<String> = advice.iter().map(ToString::to_string).collect();
             out.remark(&format!("`{}` needs an answer: {}", request.task, commands.join(", ")));
         }
-        for LaterApproval { task, call, reason } in self.later.iter().take(MAX_LATER) {
+        for LaterApproval { task, call, reason, .. } in self.later.iter().take(MAX_LATER) {
             let call = call.as_ref().map(|call| format!(" call `{call}`")).unwrap_or_default();
             out.remark(&format!("`{task}`{call} will ask when it starts: {reason}"));
         }

@@ -133,7 +133,8 @@ impl Prompt {
             shown!["  ", key(&number.to_string(), &format!(" {}", clean(option))), "\n"]
         };
         let options: Shown = options.map(line).collect();
-        let mut choices = if options.is_empty() { vec![key("a", "pprove")] } else { Vec::new() };
+        let yes = if request.takes_text { key("a", "nswer text") } else { key("a", "pprove") };
+        let mut choices = if options.is_empty() { vec![yes] } else { Vec::new() };
         choices.extend([key("r", "eject [reason]"), key("s", "kip"), key("l", "ater"), key("?", " show")]);
         shown![options, "  ", Shown::joined(choices, "  "), ": "]
     }
@@ -143,12 +144,14 @@ impl Prompt {
         let whole = question::text(request, Extent::Full, self.paint);
         let is_new = whole != question::text(request, Extent::Short, self.paint);
         let whole = if is_new { shown!["\n", whole] } else { "  the whole question is above\n".into() };
-        let yes = if request.options.is_empty() {
+        let yes = if request.takes_text {
+            ("a", "answers `yes`, or the text after `a`".to_owned())
+        } else if request.options.is_empty() {
             ("a", "runs it as shown".to_owned())
         } else {
             ("a number", "runs it with that answer, which can also be typed itself".to_owned())
         };
-        let later = question::advice(&request.task, &request.options);
+        let later = question::advice_of(request);
         let choices = [
             yes,
             ("r", "cancels it; text after `r` is the reason".to_owned()),
@@ -261,7 +264,9 @@ fn typed(line: &str, request: &ApprovalRequest) -> Typed {
         "s" | "skip" if option.is_none() && rest.is_none() => Typed::Verdict(ApprovalVerdict::SkipTask),
         "l" | "later" if option.is_none() => Typed::Verdict(ApprovalVerdict::Skip),
         "?" | "show" if option.is_none() => Typed::Show,
-        "a" | "approve" | "y" | "yes" if request.options.is_empty() => Typed::Verdict(approve(rest)),
+        "a" | "answer" | "approve" | "y" | "yes" if request.options.is_empty() => {
+            Typed::Verdict(approve(rest))
+        }
         _ => option.map_or(Typed::Unclear, |option| Typed::Verdict(approve(Some(option)))),
     }
 }
@@ -296,6 +301,7 @@ mod tests {
             ask: None,
             why: None,
             options: options.iter().map(|option| (*option).to_owned()).collect(),
+            takes_text: false,
             expires_at: None,
             on_expiry: None,
             hash: String::new(),

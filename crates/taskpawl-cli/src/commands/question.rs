@@ -50,6 +50,9 @@ pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> S
     if let Some(why) = &request.why {
         let _ = writeln!(text, "  because {}", clean(why));
     }
+    if request.takes_text {
+        text.push("  any text answers it, and a plain approval answers `yes`\n");
+    }
     let calls = match extent {
         Extent::Full => &request.calls[..],
         Extent::Short => &request.calls[..request.calls.len().min(MAX_LISTED)],
@@ -143,6 +146,11 @@ fn items(text: &mut Shown, request: &ApprovalRequest, extent: Extent) {
 /// Returns the commands that decide the question.
 pub(crate) fn advice(id: &TaskId, options: &[String]) -> Vec<Advised> {
     Advice::decisions(id, options).into_iter().map(Advised::from).collect()
+}
+
+/// Like [`advice`], for a question that is at hand.
+pub(crate) fn advice_of(request: &ApprovalRequest) -> Vec<Advised> {
+    Advice::decisions_of(request).into_iter().map(Advised::from).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use taskpawl::Output as CallOutput;
 use taskpawl::model::advice::Advice;
 use taskpawl::model::task::{
-    ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Progress, Task, ToolCall,
+    ApprovalRequest, Artifact, BlockedReason, Claim, ClaimEnd, Granted, Progress, Task, ToolAnswer, ToolCall,
 };
 use taskpawl::model::value::TaskId;
 use taskpawl::model::value::{Map, Timestamp};
@@ -61,18 +61,18 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return out.data(&Whole { task: &task, notify: told.as_slice() });
     }
     let mut sheet = Sheet::new(&out, &plans.engine().output()).of(&task, told.as_ref());
-    if let Some(BlockedReason::Approval { options, .. }) = &task.blocked_reason {
+    if let Some(BlockedReason::Approval { .. }) = &task.blocked_reason {
         let request = plans.manager().approval_request(task.id.as_str())?;
         if let Some(request) = request {
             let is_over = task.question_over;
-            sheet.push(asked(app, &request, options, is_over)?);
+            sheet.push(asked(app, &request, is_over)?);
         }
     }
     out.print(sheet.wrapped(out.width))
 }
 
 /// Formats the full question of a task, with the commands that decide it.
-fn asked(app: &App, request: &ApprovalRequest, options: &[String], is_over: bool) -> Result<Shown, CliError> {
+fn asked(app: &App, request: &ApprovalRequest, is_over: bool) -> Result<Shown, CliError> {
     let paint = app.out().paint;
     let mut text = shown!["\n", paint.style(style::BOLD, "waits for a decision"), "\n"];
     // The first line repeats the id and the name of the task.
@@ -83,7 +83,7 @@ fn asked(app: &App, request: &ApprovalRequest, options: &[String], is_over: bool
     let id = &request.task;
     let goes_on = request.on_expiry.as_deref().is_some_and(|word| word != "reject");
     let mut commands = match (is_over, goes_on) {
-        (false, _) => question::advice(id, options),
+        (false, _) => question::advice_of(request),
         (true, true) => vec![Advice::run_ready_of(id).into()],
         (true, false) => vec![Advice::retry(id).into()],
     };
@@ -198,6 +198,9 @@ impl<'a> Sheet<'a> {
             if let Some(granted) = &call.granted {
                 self.indented(&clean(&decided(granted, self.out.now)), "      ");
             }
+            for line in answered(call, self.out.now) {
+                self.indented(&clean(&line), "      ");
+            }
             for (name, value) in &call.options {
                 self.indented(&clean(&format!("{name}: {}", of_plan(value))), "      ");
             }
@@ -212,6 +215,10 @@ impl<'a> Sheet<'a> {
             }
             for line in cut_parts(call, self.output, task) {
                 self.indented(&clean(&line), "      ");
+            }
+            for Artifact { path, bytes, media_type, .. } in &call.artifacts {
+                let text = format!("artifact: {path} ({media_type}, {})", size(*bytes));
+                self.indented(&clean(&text), "      ");
             }
             if let Some(result) = &call.result {
                 self.indented(&clean(&format!("result: {result}")), "      ");
@@ -303,6 +310,16 @@ fn starts(call: &ToolCall, now: Option<Timestamp>) -> Option<String> {
 
 /// Hint for reading a part that was cut.
 const WAYS_OUT: &str = "`keep: 4MiB` on the call keeps more, `| partial` in an expression reads what is kept";
+
+/// Describes the answers that the tool of a call got while it ran.
+fn answered(call: &ToolCall, now: Option<Timestamp>) -> Vec<String> {
+    let answers = call.asked.iter().flat_map(|asked| &asked.answers);
+    let line = |known: &ToolAnswer| {
+        let ToolAnswer { question, answer, by, at, .. } = known;
+        format!("asked: {}: {answer} (by {by}, {})", question.ask, time(*at, now))
+    };
+    answers.map(line).collect()
+}
 
 /// Describes the parts of a result that were cut, with the kept size of each.
 fn cut_parts(call: &ToolCall, output: &CallOutput, task: &TaskId) -> Vec<String> {

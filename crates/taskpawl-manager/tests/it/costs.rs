@@ -163,6 +163,7 @@ fn reads_of_a_claim_beside(pausing: usize) -> (Changes, Reads) {
         end: end("bad"),
         cut: Vec::new(),
         usage: None,
+        artifacts: Vec::new(),
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,

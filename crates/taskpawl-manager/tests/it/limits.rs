@@ -54,6 +54,7 @@ fn a_report_on_a_deleted_task_does_not_affect_others() {
         end: CallEnd::Succeeded(Value::Null),
         cut: Vec::new(),
         usage: None,
+        artifacts: Vec::new(),
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,

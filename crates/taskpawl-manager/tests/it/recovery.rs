@@ -335,6 +335,7 @@ fn report(call: &StartedCall, end: CallEnd) -> Report {
         end,
         cut: Vec::new(),
         usage: None,
+        artifacts: Vec::new(),
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,

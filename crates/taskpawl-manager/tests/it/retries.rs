@@ -121,6 +121,7 @@ fn report_of(fixture: &Fixture, end: CallEnd) -> Round {
         call: "c1".into(),
         end,
         usage: None,
+        artifacts: Vec::new(),
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,

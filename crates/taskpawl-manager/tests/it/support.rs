@@ -216,6 +216,7 @@ impl Fixture {
             end,
             cut: Vec::new(),
             usage: None,
+            artifacts: Vec::new(),
             changed_beyond: Vec::new(),
             changes_unknown: None,
             inputs_changed: false,

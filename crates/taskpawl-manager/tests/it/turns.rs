@@ -18,6 +18,7 @@ fn end_first(ranks: [(&str, u64); 2], is_granted: bool) -> (Fixture, Answer) {
         end: CallEnd::Succeeded(Value::Null),
         cut: Vec::new(),
         usage: None,
+        artifacts: Vec::new(),
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,

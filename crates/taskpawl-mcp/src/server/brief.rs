@@ -144,6 +144,9 @@ pub(super) fn question(request: &ApprovalRequest) -> Value {
     if !request.options.is_empty() {
         brief["options"] = json!(request.options);
     }
+    if request.takes_text {
+        brief["takesText"] = json!(true);
+    }
     brief
 }
 

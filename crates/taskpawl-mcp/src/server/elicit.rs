@@ -122,7 +122,7 @@ fn verdict(result: &ElicitResult, request: &ApprovalRequest) -> ApprovalVerdict 
         || ApprovalVerdict::Reject { reason: Some("rejected by the person at the client".to_owned()) };
     match result.action {
         ElicitationAction::Decline => rejected(),
-        ElicitationAction::Accept if request.options.is_empty() => match said("approve") {
+        ElicitationAction::Accept if request.is_plain() => match said("approve") {
             Some(Value::Bool(true)) => ApprovalVerdict::Approve { answer: None, args: None },
             Some(Value::Bool(false)) => rejected(),
             _ => ApprovalVerdict::Skip,
@@ -144,7 +144,9 @@ fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
     if message.chars().count() > MAX_CHARS {
         return None;
     }
-    let field = if request.options.is_empty() {
+    let field = if request.takes_text {
+        json!({"answer": {"type": "string", "title": "Answer"}})
+    } else if request.options.is_empty() {
         json!({"approve": {"type": "boolean", "title": "Let it run"}})
     } else {
         json!({"answer": {"type": "string", "enum": request.options, "title": "Answer"}})

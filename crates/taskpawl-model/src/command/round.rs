@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::task::asked::{Artifact, ToolQuestion};
 use crate::task::key_space::KeyRequest;
 use crate::task::record::{CallError, CallRecord, RunRecord};
 use crate::task::spec::{Retry, SandboxRequest, TaskSpec};
@@ -219,6 +220,8 @@ pub enum CallEnd {
         /// Details, such as the last message of the worker.
         why: Option<String>,
     },
+    /// The tool asks a person, and starts over with the answer.
+    Asks(Box<ToolQuestion>),
 }
 
 impl CallEnd {
@@ -243,6 +246,8 @@ pub struct Report {
     pub cut: Vec<String>,
     /// Usage that the tool reported, such as tokens.
     pub usage: Option<Value>,
+    /// Files that the call left for its readers.
+    pub artifacts: Vec<Artifact>,
     /// Files that changed during the call outside the paths that its task declares in `writes`.
     pub changed_beyond: Vec<String>,
     /// Reason why changed files could not be determined.
@@ -263,6 +268,7 @@ impl Report {
             end,
             cut: Vec::new(),
             usage: None,
+            artifacts: Vec::new(),
             changed_beyond: Vec::new(),
             changes_unknown: None,
             inputs_changed: false,

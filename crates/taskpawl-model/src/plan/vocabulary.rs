@@ -236,6 +236,8 @@ pub(super) const CALL: Vocabulary = Vocabulary {
         "due",
         "granted",
         "emitted",
+        "asked",
+        "artifacts",
         "startedAt",
         "finishedAt",
         "origin",

@@ -193,17 +193,8 @@ impl DeadRun {
 
 impl Orphan {
     fn reports(&self) -> impl Iterator<Item = Report> {
-        self.running.iter().map(|(call, repeatable)| Report {
-            task: self.key,
-            attempt: self.attempt,
-            call: call.clone(),
-            end: CallEnd::interrupted(*repeatable),
-            cut: Vec::new(),
-            usage: None,
-            changed_beyond: Vec::new(),
-            changes_unknown: None,
-            inputs_changed: false,
-            go_on: false,
+        self.running.iter().map(|(call, repeatable)| {
+            Report::new(self.key, self.attempt, call.clone(), CallEnd::interrupted(*repeatable))
         })
     }
 

@@ -34,6 +34,9 @@ pub struct ApprovalRequest {
     /// The possible answers; empty for yes or no.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
+    /// True if any text is an answer: the tool of the call asks, and gives no options.
+    #[serde(default, skip_serializing_if = "crate::task::spec::is_default")]
+    pub takes_text: bool,
     /// The time at which the question expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
@@ -50,8 +53,9 @@ pub struct ApprovalRequest {
 }
 
 /// Questions that tasks will ask.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ApprovalsAhead {
     /// Those that can be answered now.
     pub requests: Vec<ApprovalRequest>,
@@ -60,20 +64,21 @@ pub struct ApprovalsAhead {
 }
 
 /// A question that cannot be answered before it is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct LaterApproval {
     /// The task.
     pub task: TaskId,
     /// The call; absent if the question is for the whole task.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// The reason.
     pub reason: LaterReason,
 }
 
 /// The reason why a question cannot be answered before it is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LaterReason {
     /// The author of the plan wants a decision at that point.
@@ -100,6 +105,7 @@ impl std::fmt::Display for LaterReason {
 /// A call that would run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AskedCall {
     /// The task.
     pub task: TaskId,
@@ -137,6 +143,11 @@ pub(crate) struct Subject {
 }
 
 impl ApprovalRequest {
+    /// Returns whether a plain yes decides it.
+    pub fn is_plain(&self) -> bool {
+        self.options.is_empty() && !self.takes_text
+    }
+
     /// Returns whether the request has expired at `now`.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)

@@ -3,6 +3,7 @@
 //! Data lives in the variant it belongs to. Edges and counts are stored separately.
 
 use crate::task::actor::ActorKind;
+use crate::task::asked::{Artifact, Asked, ToolQuestion};
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -242,6 +243,12 @@ pub struct CallBody {
     /// The tasks that it returned since it last began from the beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emitted: Vec<TaskId>,
+    /// The questions of its tool, with their answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Box<Asked>>,
+    /// The files that its last start left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<Box<Vec<Artifact>>>,
     /// The time of the last start.
     #[serde(
         default,
@@ -256,6 +263,13 @@ pub struct CallBody {
         skip_serializing_if = "Option::is_none"
     )]
     pub finished_at: Option<Timestamp>,
+}
+
+impl CallBody {
+    /// Returns the question of the tool that waits for an answer.
+    pub fn question(&self) -> Option<&ToolQuestion> {
+        self.asked.as_ref()?.question.as_ref()
+    }
 }
 
 impl Default for CallBody {
@@ -273,6 +287,8 @@ impl Default for CallBody {
             due: None,
             approval: None,
             emitted: Vec::new(),
+            asked: None,
+            artifacts: None,
             started_at: None,
             finished_at: None,
         }
@@ -700,6 +716,6 @@ mod tests {
     #[test]
     fn task_and_call_bodies_are_small() {
         let sizes = (size_of::<TaskBody>(), size_of::<CallBody>());
-        assert!(sizes.0 <= 352 && sizes.1 <= 184, "{sizes:?} bytes");
+        assert!(sizes.0 <= 352 && sizes.1 <= 192, "{sizes:?} bytes");
     }
 }

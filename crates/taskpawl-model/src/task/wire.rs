@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::task::ActorKind;
+use crate::task::asked::{Artifact, Asked};
 use crate::task::record::{CallBody, CallError, CallRecord, Granted, Note, Progress, TaskBody, TaskRecord};
 use crate::task::spec::{CALL_FIELDS, CallSpec, Origin, Priority, TASK_FIELDS, TaskSpec, to_map};
 use crate::task::status::{BlockedReason, CallStatus, Claim, ClaimEnd, FailureClass, Status, TaskStatus};
@@ -173,6 +174,12 @@ pub struct ToolCall {
     /// Tasks that the call added since it last started over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emitted: Vec<TaskId>,
+    /// Questions of its tool, with their answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Box<Asked>>,
+    /// Files that its last start left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
     /// Time of the last start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -208,6 +215,11 @@ impl Task {
     /// The result does not fit the type.
     pub fn result_as<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         T::deserialize(self.result.as_ref().unwrap_or(&Value::Null))
+    }
+
+    /// Returns the files that the calls left, in the order of the calls.
+    pub fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
+        self.metadata.tool_calls.iter().flat_map(|call| &call.artifacts)
     }
 
     /// Returns the fields that authors write, as types.
@@ -425,6 +437,8 @@ impl From<CallRecord> for ToolCall {
             due: body.due,
             granted: body.approval.map(|granted| *granted),
             emitted: body.emitted,
+            asked: body.asked,
+            artifacts: body.artifacts.map(|artifacts| *artifacts).unwrap_or_default(),
             started_at: body.started_at,
             finished_at: body.finished_at,
             origin,
@@ -456,6 +470,8 @@ impl TryFrom<ToolCall> for CallRecord {
             due: call.due,
             approval: call.granted.map(Box::new),
             emitted: call.emitted,
+            asked: call.asked,
+            artifacts: Some(call.artifacts).filter(|artifacts| !artifacts.is_empty()).map(Box::new),
             started_at: call.started_at,
             finished_at: call.finished_at,
         };

@@ -96,6 +96,7 @@ fn action_text(action: &Action) -> String {
                     CallEnd::Failed { .. } => "failed",
                     CallEnd::Interrupted { repeatable: true, .. } => "not started",
                     CallEnd::Interrupted { repeatable: false, .. } => "interrupted",
+                    CallEnd::Asks(_) => "asks",
                 };
                 format!(
                     "{}/{} {end}{}",

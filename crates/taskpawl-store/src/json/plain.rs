@@ -19,7 +19,7 @@ const OF_A_STORE: &[&str] =
 const NOT_TAKEN: &[&str] = &["claim", "granted", "due", "emitted", "result", "errorClass"];
 
 /// Further fields with the results of a call.
-const OF_A_CALL: &[&str] = &["usage", "evaluatedArgs", "error"];
+const OF_A_CALL: &[&str] = &["usage", "evaluatedArgs", "error", "asked", "artifacts"];
 
 /// Returns whether this is the output of a command with `--json`, which lacks the data that a store needs.
 pub(super) fn is_printed(value: &Value) -> bool {

@@ -297,6 +297,7 @@ impl Draw<'_> {
             end,
             cut: Vec::new(),
             usage: None,
+            artifacts: Vec::new(),
             changed_beyond: Vec::new(),
             changes_unknown: None,
             inputs_changed: false,

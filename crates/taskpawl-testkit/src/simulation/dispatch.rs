@@ -286,6 +286,7 @@ fn short(input: &Input) -> String {
                 CallEnd::Succeeded(_) => "well",
                 CallEnd::Failed { .. } => "badly",
                 CallEnd::Interrupted { .. } => "somehow",
+                CallEnd::Asks(_) => "with a question",
             };
             format!("{task}/{call} ended {end}, attempt {attempt}")
         }

@@ -18,7 +18,7 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
     requests.retain(|request| !request.is_over(now));
     requests.sort_by(|one, other| (&one.plan, &one.why).cmp(&(&other.plan, &other.why)));
     let may_ask = asked.scope == Scope::Act && page.options.approvals.is_some();
-    let plain: Vec<&ApprovalRequest> = requests.iter().filter(|request| request.options.is_empty()).collect();
+    let plain: Vec<&ApprovalRequest> = requests.iter().filter(|request| request.is_plain()).collect();
     Ok(html! {
         h1 { "Questions" }
         @if requests.is_empty() {
@@ -63,11 +63,11 @@ fn question(page: &Inner, may_ask: bool, request: &ApprovalRequest) -> Markup {
             @if let Some(end) = request.expires_at {
                 p { "Until " (part::time(page, end)) ", then: " (part::line(request.on_expiry.as_deref().unwrap_or("reject"))) }
             }
-            @if may_ask && request.options.is_empty() {
+            @if may_ask && request.is_plain() {
                 p { button type="button" data-approve=(named(&[request])) { "Approve" } }
             }
             ul.plain {
-                @for advice in Advice::decisions(&request.task, &request.options) { li { code { (part::line(&page.options.line.of(&advice))) } } }
+                @for advice in Advice::decisions_of(request) { li { code { (part::line(&page.options.line.of(&advice))) } } }
             }
             p.quiet { "hash " code { (request.hash.chars().take(12).collect::<String>()) } }
         }

@@ -255,8 +255,8 @@ impl Draft<'_> {
             let status = self.calls(key)?[position].body.status;
             if !status.is_settled() && status != CallStatus::Pending {
                 self.update_call(key, position, |call| {
-                    let CallBody { attempts, emitted, .. } = std::mem::take(&mut *call.body);
-                    *call.body = CallBody { attempts, emitted, ..CallBody::default() };
+                    let CallBody { attempts, emitted, asked, .. } = std::mem::take(&mut *call.body);
+                    *call.body = CallBody { attempts, emitted, asked, ..CallBody::default() };
                 })?;
             }
         }

@@ -112,6 +112,7 @@ impl Draft<'_> {
             why: Some(why),
             options: Vec::new(),
             expires_at: None,
+            takes_text: false,
             on_expiry: None,
             hash,
             calls: subject.calls,

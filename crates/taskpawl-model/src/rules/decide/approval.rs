@@ -11,6 +11,7 @@ use crate::command::Context;
 use crate::rules::DecideError;
 use crate::rules::draft::{Decided, Draft};
 use crate::rules::flow::{self, KnownArgs};
+use crate::task::asked::ToolQuestion;
 use crate::task::policy_hook::requested;
 use crate::task::question::{ApprovalRequest, AskedCall, Subject, hash};
 use crate::task::record::{CallRecord, Granted, StatusKind, TaskRecord};
@@ -216,6 +217,9 @@ impl Draft<'_> {
         let record = self.task(key)?;
         let Some(open) = Open::of(&record.body.state) else { return Ok(false) };
         let position = self.position_of(key, open.call.as_ref())?;
+        if self.tool_asks(key, position, &open)?.is_some() {
+            return Ok(false);
+        }
         if position.is_some() == open.call.is_some()
             && (self.author_asks(key, &record, position)?
                 || self.rules_still_ask(key, &record, position, (open.why, open.policy.as_ref()))?.is_some())
@@ -235,6 +239,9 @@ impl Draft<'_> {
         let record = self.task(key)?;
         let Some(open) = Open::of(&record.body.state) else { return Ok(()) };
         let position = self.position_of(key, open.call.as_ref())?;
+        if self.tool_asks(key, position, &open)?.is_some() {
+            return Ok(());
+        }
         let why = self.rules_still_ask(key, &record, position, (open.why, open.policy.as_ref()))?;
         let subject = self.subject(key, &record, position)?;
         let policy = self.policy_version(open.policy.as_ref());
@@ -244,6 +251,23 @@ impl Draft<'_> {
         }
         let text = Some("the work to approve has changed".to_owned());
         self.ask(key, &record, position, Asking { hash, why, policy, text })
+    }
+
+    /// Returns the question of a tool, if it is the open question of its task.
+    pub(super) fn tool_asks(
+        &mut self,
+        key: Key,
+        position: Option<usize>,
+        open: &Open,
+    ) -> Decided<Option<ToolQuestion>> {
+        let Some(position) = position else { return Ok(None) };
+        let question = self.calls(key)?[position].body.question();
+        Ok(question.filter(|question| question.hash == open.hash).cloned())
+    }
+
+    fn has_tool_question(&mut self, key: Key, position: Option<usize>, hash: &str) -> Decided<bool> {
+        let Some(position) = position else { return Ok(false) };
+        Ok(self.calls(key)?[position].body.question().is_some_and(|question| question.hash == hash))
     }
 
     /// Returns the digests of the variables that the calls use, and records them with the task: later commands of people
@@ -338,6 +362,7 @@ impl Draft<'_> {
         let position = self.position_of(key, call.as_ref())?;
         let on_expiry = self.question(key, &record, call.as_ref())?.and_then(|question| question.on_expiry);
         let on_expiry = on_expiry.filter(|_| why.is_none());
+        let takes_text = options.is_empty() && self.has_tool_question(key, position, &hash)?;
         let Subject { calls, items, .. } = self.subject(key, &record, position)?;
         let (task, name, plan) = (record.id, record.spec.name.clone(), record.plan.map(String::from));
         let on_expiry = expires_at.map(|_| on_expiry.unwrap_or_else(|| "reject".to_owned()));
@@ -349,6 +374,7 @@ impl Draft<'_> {
             ask,
             why,
             options,
+            takes_text,
             expires_at,
             on_expiry,
             hash,

@@ -65,6 +65,8 @@ fn work_of(call: &Value) -> Value {
         "due",
         "granted",
         "emitted",
+        "asked",
+        "artifacts",
         "startedAt",
         "finishedAt",
         "origin",

@@ -249,9 +249,10 @@ impl Draft<'_> {
         for position in 0..self.calls(key)?.len() {
             if self.calls(key)?[position].body.status == CallStatus::Running {
                 self.update_call(key, position, |call| {
-                    let CallBody { attempts, failures, approval, emitted, .. } =
+                    let CallBody { attempts, failures, approval, emitted, asked, .. } =
                         std::mem::take(&mut *call.body);
-                    *call.body = CallBody { attempts, failures, approval, emitted, ..CallBody::default() };
+                    *call.body =
+                        CallBody { attempts, failures, approval, emitted, asked, ..CallBody::default() };
                 })?;
             }
         }
@@ -336,6 +337,7 @@ fn end_call(call: &mut CallRecord, report: &Report, now: crate::value::Timestamp
     let body = &mut call.body;
     body.finished_at = Some(now);
     body.cut = Some(&report.cut).filter(|cut| !cut.is_empty()).cloned().map(Box::new);
+    body.artifacts = Some(&report.artifacts).filter(|files| !files.is_empty()).cloned().map(Box::new);
     match &report.end {
         CallEnd::Succeeded(result) => {
             body.status = CallStatus::Succeeded;
@@ -357,6 +359,11 @@ fn end_call(call: &mut CallRecord, report: &Report, now: crate::value::Timestamp
             body.status = CallStatus::Interrupted;
             let why = why.clone().unwrap_or_else(|| UNKNOWN_END.to_owned());
             body.error = Some(Box::new(interruption(why)));
+        }
+        CallEnd::Asks(question) => {
+            body.status = CallStatus::Pending;
+            body.finished_at = None;
+            body.asked.get_or_insert_default().question = Some((**question).clone());
         }
     }
 }

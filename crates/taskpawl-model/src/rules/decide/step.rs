@@ -118,6 +118,10 @@ impl Draft<'_> {
     fn step(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<Step> {
         let calls = self.known_calls(key)?;
         let call = &calls[position];
+        // The time of a person does not count against the deadline of the task, which begins again with its next claim.
+        if call.body.question().is_some() {
+            return self.ask_for_tool(key, position);
+        }
         // The deadline is compared with the due time, not with now: a retry that is due after the deadline fails at
         // once.
         let (now, deadline) = (self.now(), record.body.progress.deadline);
@@ -176,6 +180,27 @@ impl Draft<'_> {
         Ok(Step::Blocked)
     }
 
+    /// Blocks the task with the question of a tool, once none of its calls runs.
+    fn ask_for_tool(&mut self, key: Key, position: usize) -> Decided<Step> {
+        if self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running) {
+            return Ok(Step::Later);
+        }
+        let call = &self.calls(key)?[position];
+        let Some(question) = call.body.question().cloned() else { return Ok(Step::Later) };
+        let reason = BlockedReason::Approval {
+            call: Some(call.id.clone()),
+            hash: question.hash,
+            ask: Some(question.ask),
+            options: question.options,
+            expires_at: None,
+            why: None,
+            policy: None,
+        };
+        self.set_state(key, TaskStatus::blocked(reason), Cause::Ask, None)?;
+        self.answer.asked.push(key);
+        Ok(Step::Blocked)
+    }
+
     /// Starts a call with known arguments, unless it waits for an approval or for capacity.
     fn start_where_possible(
         &mut self,
@@ -224,6 +249,7 @@ impl Draft<'_> {
             body.result = None;
             body.cut = None;
             body.error = None;
+            body.artifacts = None;
             body.due = None;
         })?;
         self.room.take(&call.spec.tool_name);
@@ -337,6 +363,8 @@ impl Draft<'_> {
             self.complete(key, go_on)
         } else if go_on {
             self.go_on(key)
+        } else if let Some(position) = calls.iter().position(|call| call.body.question().is_some()) {
+            self.ask_for_tool(key, position).map(drop)
         } else {
             self.set_state(key, TaskStatus::Todo, Cause::Release, None)
         }

@@ -5,6 +5,7 @@ use super::authorize::ON_EXPIRY;
 use crate::command::refusal::Refusal;
 use crate::rules::draft::{Decided, Draft};
 use crate::rules::flow::{self};
+use crate::task::asked::{ToolAnswer, ToolQuestion};
 use crate::task::event::{Change, EventKind};
 use crate::task::question::Subject;
 use crate::task::record::{Granted, StatusKind, TaskRecord};
@@ -13,7 +14,7 @@ use crate::task::status::{Cause, TaskStatus};
 use crate::task::trust::trusted_inputs;
 use crate::value::Map;
 use crate::value::format_time;
-use crate::value::{CallId, Key};
+use crate::value::{CallId, Key, TaskId};
 use crate::view::ReadGraph;
 use serde_json::Value;
 
@@ -56,6 +57,10 @@ impl Draft<'_> {
     fn approve_one(&mut self, key: Key, yes: &ApprovalAnswer<'_>) -> Decided<()> {
         let (record, open) = self.open_question(key)?;
         check_hash(&record, &open, yes.hash)?;
+        let position = self.position_of(key, open.call.as_ref())?;
+        if let (Some(position), Some(question)) = (position, self.tool_asks(key, position, &open)?) {
+            return self.answer_tool(key, (&record.id, position), question, yes);
+        }
         check_answer(&record, &open, yes.answer.as_ref())?;
         let mut remarks =
             yes.answer.iter().map(|answer| format!("answer: {}", plain(answer))).collect::<Vec<_>>();
@@ -77,6 +82,29 @@ impl Draft<'_> {
         }
         let text = (!remarks.is_empty()).then(|| remarks.join("; "));
         self.set_state(key, TaskStatus::Todo, Cause::Approve, text)
+    }
+
+    /// Records the answer to the question of a tool, which then starts over.
+    fn answer_tool(
+        &mut self,
+        key: Key,
+        (id, position): (&TaskId, usize),
+        question: ToolQuestion,
+        yes: &ApprovalAnswer<'_>,
+    ) -> Decided<()> {
+        if yes.args.is_some() {
+            let problem = "its call has started already, and its arguments stay";
+            return Err(super::fields::invalid("args", problem).into());
+        }
+        let answer = answer_of(id, &question, yes.answer.as_ref())?;
+        let (by, at) = (self.context.actor.to_string(), self.now());
+        let text = format!("answer: {answer}");
+        self.update_call(key, position, |call| {
+            let asked = call.body.asked.get_or_insert_default();
+            asked.question = None;
+            asked.answers.push(ToolAnswer { question, answer, by, at });
+        })?;
+        self.set_state(key, TaskStatus::Todo, Cause::Approve, Some(text))
     }
 
     /// Confirms the trusted inputs of the calls in a question, so that the policy does not ask about them again.
@@ -259,6 +287,25 @@ fn check_answer(record: &TaskRecord, open: &Open, answer: Option<&Value>) -> Dec
     }
     let answer = answer.map(plain);
     Err(Refusal::WrongAnswer { id: record.id.clone(), answer, options: open.options.clone() }.into())
+}
+
+/// Returns the answer to the question of a tool. Without options any text is one, and a plain approval is `yes`.
+fn answer_of(id: &TaskId, question: &ToolQuestion, given: Option<&Value>) -> Decided<String> {
+    let answer = match given {
+        None | Some(Value::Bool(true)) if question.options.is_empty() => "yes".to_owned(),
+        None => String::new(),
+        Some(given) => plain(given),
+    };
+    let is_fitting = if question.options.is_empty() {
+        !answer.trim().is_empty()
+    } else {
+        question.options.contains(&answer)
+    };
+    if is_fitting {
+        return Ok(answer);
+    }
+    let (id, answer, options) = (id.clone(), given.map(plain), question.options.clone());
+    Err(Refusal::WrongAnswer { id, answer, options }.into())
 }
 
 /// Returns whether an answer means a plain yes.

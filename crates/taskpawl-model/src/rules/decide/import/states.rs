@@ -294,6 +294,7 @@ impl<'i> Importing<'i> {
         for (call, there) in calls.iter_mut().zip(&parts.calls) {
             call.body = there.body.clone();
             call.body.approval = None;
+            call.body.asked = None;
             call.body.due = None;
             call.body.emitted.clear();
             if call.body.status == CallStatus::Running {

@@ -1,0 +1,114 @@
+//! Questions that a tool asks while it runs, their answers, and the files that a call leaves.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::value::Timestamp;
+
+/// A question that a tool asked a person while it ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolQuestion {
+    /// The name that tells it from equal questions of the same call.
+    pub key: String,
+    /// The question.
+    pub ask: String,
+    /// The answers to choose from; any text is an answer if it is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// The SHA-256, in hexadecimal, of the question and of the work that asks it.
+    pub hash: String,
+}
+
+impl ToolQuestion {
+    /// Makes a question. `work` stands for the call with its arguments: an answer is valid for this work alone.
+    pub fn new(key: impl Into<String>, ask: impl Into<String>, options: Vec<String>, work: &str) -> Self {
+        let (key, ask) = (key.into(), ask.into());
+        let parts = [work, &key, &ask].into_iter().chain(options.iter().map(String::as_str));
+        // The length before each part keeps different parts from having the same digest.
+        let digest = parts.fold(Sha256::new(), |digest, part| {
+            digest.chain_update(part.len().to_le_bytes()).chain_update(part)
+        });
+        let hash = format!("{:x}", digest.finalize());
+        Self { key, ask, options, hash }
+    }
+}
+
+/// An answer to a question of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolAnswer {
+    /// The question.
+    pub question: ToolQuestion,
+    /// The answer: one of the options, or any text.
+    pub answer: String,
+    /// The actor that answered.
+    pub by: String,
+    /// The time of the answer.
+    pub at: Timestamp,
+}
+
+/// The questions of a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Asked {
+    /// The question that waits for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<ToolQuestion>,
+    /// The answers, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<ToolAnswer>,
+}
+
+/// A file that a call left for its readers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Artifact {
+    /// The path, relative to the root of the project.
+    pub path: String,
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The SHA-256 of the content, in hexadecimal.
+    pub sha256: String,
+    /// The media type, such as `text/csv`.
+    pub media_type: String,
+}
+
+impl Artifact {
+    /// Makes the record of a file.
+    pub fn new(
+        path: impl Into<String>,
+        bytes: u64,
+        sha256: impl Into<String>,
+        media_type: impl Into<String>,
+    ) -> Self {
+        let (path, sha256, media_type) = (path.into(), sha256.into(), media_type.into());
+        Self { path, bytes, sha256, media_type }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_of_a_question_is_in_its_hash() {
+        let hash = |key: &str, ask: &str, options: &[&str], work: &str| {
+            let options = options.iter().map(|option| (*option).to_owned()).collect();
+            ToolQuestion::new(key, ask, options, work).hash
+        };
+        let one = hash("1", "go?", &["a", "b"], "w");
+        assert_eq!(one, hash("1", "go?", &["a", "b"], "w"));
+        let others = [
+            hash("2", "go?", &["a", "b"], "w"),
+            hash("1", "go", &["?a", "b"], "w"),
+            hash("1", "go?", &["ab"], "w"),
+            hash("1", "go?", &["a", "b"], "v"),
+        ];
+        assert!(others.iter().all(|other| *other != one), "{others:?}");
+    }
+}
