@@ -3,7 +3,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskpawl_model::run::run_loop::EndedEarly;
 use taskpawl_model::task::{ApprovalRequest, CallStatus, Status};
 use taskpawl_model::value::{CallId, RunId, TaskId};
@@ -54,7 +54,7 @@ impl Observer for GuardedObserver {
 }
 
 /// Something that happened in a run. Hosts receive it as JSON, tagged by `type`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum RunEvent {
@@ -89,7 +89,7 @@ pub enum RunEvent {
         /// Text of the report, with secrets removed.
         message: String,
         /// Part of the work that is done, from 0 to 1, if the tool tells.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         fraction: Option<f64>,
     },
     /// A running program printed something. Only handles report it that were asked for output.
@@ -114,12 +114,12 @@ pub enum RunEvent {
         /// Final status of the call.
         status: CallStatus,
         /// Error message of a failed call, or the known reason of an interruption.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         /// Duration in milliseconds.
         millis: u64,
         /// Details of a failed call.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<Box<CallFailure>>,
     },
     /// A task ended, or can no longer start.
@@ -131,7 +131,7 @@ pub enum RunEvent {
         /// New status of the task.
         status: Status,
         /// Reason, if the task did not succeed.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
     /// A task, or a call of it, waits for an approval.
@@ -155,7 +155,7 @@ pub enum RunEvent {
         /// Paths relative to the project, at most the first 100.
         files: Vec<String>,
         /// Set if `files` is incomplete: the reason.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         unknown: Option<String>,
     },
     /// A limit was reached: nothing more starts in the run, or of one plan. Running calls may finish.
@@ -172,7 +172,7 @@ pub enum RunEvent {
 }
 
 /// A stream that a program prints to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputStream {
     /// The standard output.
@@ -195,18 +195,19 @@ impl OutputStream {
 }
 
 /// Details of a failed call, for people who look at the run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CallFailure {
     /// Exit code of the program; 128 plus the number of the signal if a signal ended it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
     /// The last lines that the program printed: of its standard error, or else of its standard output. Secrets are
     /// removed.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
     /// What would probably let the call succeed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
@@ -217,6 +218,11 @@ const OUTPUT_LINES: usize = 15;
 const OUTPUT_BYTES: usize = 4096;
 
 impl CallFailure {
+    /// Makes the details of a failure, for programs that show a run again.
+    pub fn new(exit_code: Option<i64>, output: impl Into<String>, hint: Option<String>) -> Self {
+        Self { exit_code, output: output.into(), hint }
+    }
+
     /// Returns the details from the result that a failed call left.
     pub(crate) fn of(result: Option<&serde_json::Value>, hint: Option<String>) -> Self {
         let field = |name| result.and_then(|result| result.get(name));

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskpawl_model::command::{Command, Prune};
 use taskpawl_model::task::EventKind;
 use taskpawl_model::task::{CallRecord, RunRecord, StatusKind};
@@ -34,8 +34,9 @@ pub struct PruneOptions {
 }
 
 /// Result of a prune, or of its dry run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PruneReport {
     /// Runs whose records are removed.
     pub runs: Vec<RunId>,

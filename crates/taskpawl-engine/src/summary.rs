@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskpawl_model::advice::{Advice, Advised};
 use taskpawl_model::command::{Context, Needs};
 use taskpawl_model::insight::{Explanation, Facts, explain};
@@ -26,8 +26,9 @@ const MAX_NAMED: usize = 5;
 pub(crate) const MAX_LISTED: usize = 50;
 
 /// Status of the scope of a run at its end.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RunSummary {
     /// Id of the run.
     pub run: RunId,
@@ -43,40 +44,42 @@ pub struct RunSummary {
     /// Tasks that wait for an agent, a person or a decision. Lists at most 50 ready and 50 claimed tasks.
     pub waiting: Vec<Waiting>,
     /// Number of waiting tasks that are not listed.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub waiting_unlisted: u64,
     /// Tasks that are blocked for a reason other than a failed dependency, at most the first 50.
     pub blocked: Vec<Waiting>,
     /// Number of blocked tasks that are not listed.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub blocked_unlisted: u64,
     /// Tasks that this run could not start.
     pub not_run: Vec<NotRun>,
     /// Limits of the run and of plans because of which nothing more was started.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended_early: Vec<EndedEarly>,
     /// Consumption of the run.
     pub spent: RunUsage,
     /// Number of tasks that succeeded without running, because their inputs had not changed.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub cached: u64,
     /// Tasks during which files changed that the task does not declare, at most the first 50.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_beyond: Vec<ChangedBeyond>,
     /// New files that other programs run or load without asking, and that no call has reported: those of this run, and those of earlier runs
     /// that were killed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_files: Vec<LateFilesOfRun>,
     /// Panic message of the observer, which received no events afterwards.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observer_error: Option<String>,
-    /// Suggested commands for the next step.
+    /// Suggested commands for the next step. They are written as text, and not read back: they hold for the store at the end of the run.
+    #[serde(skip_deserializing)]
     pub next_actions: Vec<Advised>,
 }
 
 /// Tasks that failed in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FailureGroup {
     /// Name of the tool; empty for tasks that failed without a failed call.
     pub tool: String,
@@ -91,8 +94,9 @@ pub struct FailureGroup {
 }
 
 /// A failed task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FailedTask {
     /// Id of the task.
     pub task: TaskId,
@@ -101,8 +105,9 @@ pub struct FailedTask {
 }
 
 /// A waiting or blocked task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Waiting {
     /// Id of the task.
     pub task: TaskId,
@@ -110,14 +115,15 @@ pub struct Waiting {
     pub name: String,
     /// Text for users: the thing that it waits for.
     pub reason: String,
-    /// Suggested commands for the task.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Suggested commands for the task. They are written as text, and not read back.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Advised>,
 }
 
 /// A task that could not be started by this run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct NotRun {
     /// Id of the task.
     pub task: TaskId,
@@ -126,31 +132,33 @@ pub struct NotRun {
 }
 
 /// Files that changed while a task ran although the task does not declare that it writes them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ChangedBeyond {
     /// Id of the task.
     pub task: TaskId,
     /// Paths relative to the project, sorted.
     pub files: Vec<String>,
     /// Set if `files` is incomplete: the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
 }
 
 /// New files that other programs run or load without asking, and that no call of their run has reported.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct LateFilesOfRun {
     /// The run during which they came, or since whose start they came.
     pub run: RunId,
     /// Paths relative to the project where they lie in it, at most the first 100.
     pub files: Vec<String>,
     /// Number of files that are not listed.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub unlisted: u64,
     /// Set if the search was not finished: the reason. The next run searches again.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskpawl_model::advice::{Advice, Advised};
 use taskpawl_model::command::Context;
 use taskpawl_model::insight::{ReadyPart, UnrunnableTask, ready_part};
@@ -29,7 +29,7 @@ const MAX_FAILURES_READ: usize = 50;
 ///
 /// Every list is short and marks that there are more entries; counts cover all tasks. The cost of [`gather`](Self::gather) does not
 /// depend on the number of tasks, only on the number of calls of tools that no run here has.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Digest {
@@ -42,7 +42,7 @@ pub struct Digest {
     /// The number of tasks in each status; statuses without tasks are missing.
     pub counts: BTreeMap<Status, u64>,
     /// The plans, the last applied first.
-    #[serde(skip_serializing_if = "Listed::is_empty")]
+    #[serde(default, skip_serializing_if = "Listed::is_empty")]
     pub plans: Listed<PlanGoal>,
     /// Tasks that the actor reports.
     pub mine: Listed<Held>,
@@ -51,7 +51,7 @@ pub struct Digest {
     /// Active runs, and killed runs whose tasks have not been taken back yet.
     pub runs: Vec<RunNow>,
     /// The last finished run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<RunNow>,
     /// Running calls.
     pub running: Listed<Running>,
@@ -66,12 +66,13 @@ pub struct Digest {
     pub on_hold: Listed<OnHold>,
     /// Failed tasks, grouped by tool and class of error. Only the first 50 are grouped.
     pub failed: Listed<Failures>,
-    /// Suggested next commands, the most urgent first.
+    /// Suggested next commands, the most urgent first. They are written as text, and not read back.
+    #[serde(skip_deserializing)]
     pub next_actions: Vec<NextAction>,
 }
 
 /// The beginning of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed<T> {
     /// The first entries.
     pub items: Vec<T>,
@@ -79,20 +80,28 @@ pub struct Listed<T> {
     pub truncated: bool,
 }
 
+impl<T> Default for Listed<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), truncated: false }
+    }
+}
+
 /// A plan and what it is for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PlanGoal {
     /// The name of the plan.
     pub name: String,
     /// The description of the plan, as its author wrote it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
 /// A claimed task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Held {
     /// The id of the task.
     pub task: TaskId,
@@ -103,18 +112,19 @@ pub struct Held {
     /// The number of the attempt, which a report may name to detect a later claim.
     pub attempt: u32,
     /// The end of the lease; absent for a claim without a time limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<Timestamp>,
     /// Whether the lease is over: the next claim gets the task.
     pub expired: bool,
     /// The last note on the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
 /// A run and its progress.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RunNow {
     /// The id of the run.
     pub run: RunId,
@@ -123,24 +133,25 @@ pub struct RunNow {
     /// The name of the actor that started the run.
     pub actor: String,
     /// The selection of `--only`; empty for all tasks.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,
     /// The start time.
     pub started_at: Timestamp,
     /// The end time; absent while the run is open.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
     /// The exit code of a finished run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<u8>,
     /// The number of tasks that the run ended, by final status.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
 }
 
 /// A running call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Running {
     /// The id of the task.
     pub task: TaskId,
@@ -151,26 +162,28 @@ pub struct Running {
     /// The tool of the call.
     pub tool: String,
     /// The start time of the current start.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
 }
 
 /// A ready task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Ready {
     /// The id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
     /// The actor that the task is assigned to.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
 }
 
 /// A task that is blocked for a reason of its own.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct OnHold {
     /// The id of the task.
     pub task: TaskId,
@@ -181,11 +194,12 @@ pub struct OnHold {
 }
 
 /// Tasks that failed in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Failures {
     /// The tool of the failed call; empty if no call failed.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool: String,
     /// The class of the error.
     pub class: String,
@@ -198,13 +212,14 @@ pub struct Failures {
     /// Whether a call of that task has started, so that `logs` may have output.
     pub has_logs: bool,
     /// Grants for the calls of the group that the sandbox probably stopped.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub grants: BTreeSet<Grant>,
 }
 
 /// One suggested next command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct NextAction {
     /// The kind of the action.
     pub action: Action,
@@ -218,7 +233,7 @@ pub struct NextAction {
 }
 
 /// The kinds of suggested commands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Action {

@@ -1,4 +1,4 @@
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskpawl_model::command::{Command, Refusal};
 use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::resolve;
@@ -34,14 +34,15 @@ pub struct HistoryFilter {
 }
 
 /// One event of the history.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct HistoryEntry {
     /// The event itself.
     #[serde(flatten)]
     pub event: Event,
     /// The revision of the undo that reverted it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone_by: Option<u64>,
 }
 

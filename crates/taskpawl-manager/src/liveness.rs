@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taskpawl_model::command::{Command, Refusal};
 use taskpawl_model::rules::resolve;
 use taskpawl_model::task::{BlockedReason, ClaimEnd, RunRecord, Status, Task, TaskStatus};
@@ -24,7 +24,7 @@ pub trait Liveness: Send + Sync + Debug {
 }
 
 /// The progress of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// The run is alive.

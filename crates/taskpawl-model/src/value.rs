@@ -15,6 +15,7 @@ pub(crate) mod usage;
 
 pub use byte_size::{ByteSize, ByteSizeError};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id, id_from_name};
+pub use indexmap::IndexMap;
 pub use key_map::KeyMap;
 pub use period::{Period, PeriodError};
 pub use secret::{

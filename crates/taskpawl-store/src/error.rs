@@ -86,7 +86,7 @@ pub enum StoreError {
         /// The database file.
         path: PathBuf,
         /// The error of SQLite.
-        source: Arc<rusqlite::Error>,
+        source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// A commit failed at a point where its durability is unknown. After the store is opened again, either
     /// all of the batch is visible or nothing.

@@ -22,6 +22,7 @@ mod sandbox_bypass;
 mod sandbox_git;
 mod sandbox_late;
 mod secret_leaks;
+mod signatures;
 mod single_start;
 mod stores_of_0_1;
 mod support;

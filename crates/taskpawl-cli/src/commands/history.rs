@@ -171,7 +171,7 @@ pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
     let mut text = Shown::new();
     let columns = Columns::of(out, entries);
     let mut before = None;
-    for HistoryEntry { event, undone_by } in entries {
+    for HistoryEntry { event, undone_by, .. } in entries {
         let head = columns.head(event);
         let task = event.task.as_ref().map_or_else(String::new, |task| format!("{task}  "));
         let run = event.run.as_ref().map_or_else(String::new, |run| {

@@ -143,6 +143,6 @@ impl Player<'_> {
     fn failure(&mut self, task: &TaskId, call: &CallId) -> Option<Box<CallFailure>> {
         let call = self.task(task)?.metadata.tool_calls.iter().find(|known| known.id == *call)?;
         let exit_code = call.result.as_ref()?.get("exitCode")?.as_i64().filter(|code| *code != 0);
-        Some(Box::new(CallFailure { exit_code, ..CallFailure::default() }))
+        Some(Box::new(CallFailure::new(exit_code, "", None)))
     }
 }

@@ -192,11 +192,7 @@ mod tests {
     fn a_failure_is_shown_with_what_was_printed() {
         let failure = |exit_code, output: &str, hint: Option<&str>| Followed {
             took: Some(Duration::from_millis(17)),
-            failure: Some(Box::new(CallFailure {
-                exit_code,
-                output: output.to_owned(),
-                hint: hint.map(str::to_owned),
-            })),
+            failure: Some(Box::new(CallFailure::new(exit_code, output, hint.map(str::to_owned)))),
             is_cached: false,
         };
         let said = |error: &str, followed: &Followed| {

@@ -422,7 +422,10 @@ async fn a_plan_limits_its_own_failures() {
     );
     let summary = lab.run_with(RunOptions { jobs: Some(1), ..RunOptions::default() }).await;
     assert_eq!((lab.states(), summary.exit), ("a=failed b=todo c=todo".into(), 1));
-    assert_eq!((summary.ended_early[0].limit, summary.ended_early[0].plan.is_some()), ("maxFailures", true));
+    assert_eq!(
+        (&*summary.ended_early[0].limit, summary.ended_early[0].plan.is_some()),
+        ("maxFailures", true)
+    );
 }
 
 #[tokio::test]

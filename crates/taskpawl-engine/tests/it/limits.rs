@@ -118,7 +118,7 @@ async fn a_budget_of_calls_is_never_exceeded() {
     let summary = lab.run_with(RunOptions { jobs: Some(8), budget, ..RunOptions::default() }).await;
     assert_eq!((summary.exit, summary.spent.calls, lab.starts()), (4, 2, "a/c1:1 b/c1:1".into()));
     let ended = &summary.ended_early[0];
-    assert_eq!((ended.limit, ended.value.as_str(), &ended.plan), ("budget.calls", "2", &None));
+    assert_eq!((&*ended.limit, ended.value.as_str(), &ended.plan), ("budget.calls", "2", &None));
     assert_eq!(lab.run().await.exit, 0);
 }
 
@@ -161,7 +161,7 @@ async fn running_calls_fail_at_the_timeout_of_the_run() {
     let summary = lab.run_with(RunOptions { timeout, ..RunOptions::default() }).await;
     assert_eq!((summary.exit, lab.states()), (1, "a=failed b=blocked{dependency}".into()));
     assert_eq!(lab.task("a").metadata.tool_calls[0].error_class.as_deref(), Some("timeout"));
-    assert_eq!((summary.ended_early[0].limit, summary.ended_early[0].value.as_str()), ("timeout", "40ms"));
+    assert_eq!((&*summary.ended_early[0].limit, summary.ended_early[0].value.as_str()), ("timeout", "40ms"));
 }
 
 #[tokio::test]

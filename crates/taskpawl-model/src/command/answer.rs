@@ -44,7 +44,7 @@ pub struct Answer {
 }
 
 /// Report of an undo, or of a dry run of one.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Undone {
     /// Revision of the first event of the undone command.

@@ -97,7 +97,7 @@ pub enum ImportMode {
 }
 
 /// The result of an import, or of a dry run of one.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportReport {
     /// The source.
@@ -125,7 +125,7 @@ pub struct ImportReport {
 }
 
 /// A record that was ignored, because it is older than the state here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OlderRecord {
     /// The task.
@@ -137,7 +137,7 @@ pub struct OlderRecord {
 }
 
 /// A field that an import left unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreservedField {
     /// The task.
     pub task: TaskId,
@@ -148,7 +148,7 @@ pub struct PreservedField {
 }
 
 /// A field that differs from the source. Exporting the same tasks overwrites the value in the source.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DivergingField {
     /// The task.

@@ -5,6 +5,7 @@
 mod asking;
 mod authors;
 mod check;
+mod data;
 mod digest;
 mod examples;
 mod facade;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::reason::Reason;
 use super::state::lacking;
@@ -46,8 +46,9 @@ pub struct ReadyList {
 }
 
 /// A ready task.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadyTask {
     /// Id of the task.
     pub task: TaskId,
@@ -56,21 +57,22 @@ pub struct ReadyTask {
     /// Its priority, the first sort key.
     pub priority: Priority,
     /// Its due date, the second sort key; tasks without one come last.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_date: Option<Timestamp>,
     /// Duration of the longest path from its start to the end. For a run the longest path comes first.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_way: Option<Period>,
     /// Length of that path in tasks, if no durations are known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks_to_end: Option<u64>,
     /// Reason for its position, as text.
     pub because: String,
 }
 
 /// An unrunnable task: it is ready, but no run here can take it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UnrunnableTask {
     /// Id of the task.
     pub task: TaskId,
@@ -79,7 +81,7 @@ pub struct UnrunnableTask {
     /// Requirement that is not met, as text.
     pub because: String,
     /// Name of the missing tool, if that is the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_tool: Option<String>,
 }
 

@@ -1,10 +1,11 @@
 //! Accounts for the consumption of a run and compares it with the limits of the run and its plans.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Deadline;
@@ -31,37 +32,40 @@ pub struct RunLimits {
 }
 
 /// A limit because of which a run, or the part of it that belongs to a plan, started nothing more.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct EndedEarly {
     /// The plan whose tasks were not started any more; absent if the limit applied to the whole run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// Name of the limit: `timeout`, `maxFailures`, `budget.calls`, `budget.duration` or `budget.cost`.
-    pub limit: &'static str,
+    pub limit: Cow<'static, str>,
     /// Configured value of the limit, formatted as in a plan.
     pub value: String,
 }
 
 /// Consumption of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RunUsage {
     /// Number of started calls.
     pub calls: u64,
     /// Total run time of the calls, in milliseconds. Concurrent calls count separately.
     pub millis: u64,
     /// Sum of the usage that tools reported.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
     /// The 50 tasks with the highest consumption: by cost, then by time.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskUsage>,
 }
 
 /// Consumption of the calls of one task in a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskUsage {
     /// The task whose calls these are.
     pub task: TaskId,
@@ -70,7 +74,7 @@ pub struct TaskUsage {
     /// Total run time of the calls, in milliseconds.
     pub millis: u64,
     /// Sum of the usage that their tools reported.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
 }
 
@@ -152,7 +156,7 @@ impl Account {
 
     fn ended_early(&self, plan: Option<String>) -> Option<EndedEarly> {
         let (limit, value) = self.ended.clone()?;
-        Some(EndedEarly { plan, limit, value })
+        Some(EndedEarly { plan, limit: limit.into(), value })
     }
 
     /// Returns true only once, when the first limit is reached.
