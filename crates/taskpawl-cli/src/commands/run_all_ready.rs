@@ -93,6 +93,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return Err(CliError::usage("`--dry-run` runs nothing, and `--report` and `--otlp` are about a run"));
     }
     if args.dry_run {
+        args.run.check_include()?;
         return dry_run(app, args);
     }
     let run = args.run.prepare(app)?;

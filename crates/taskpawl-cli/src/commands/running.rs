@@ -113,10 +113,16 @@ pub(super) struct PreparedRun<'a> {
 }
 
 impl RunArgs {
-    pub(super) fn prepare(&self, app: &App) -> Result<PreparedRun<'_>, CliError> {
-        if !self.include.is_empty() && !self.takes_along() {
-            return Err(CliError::usage("`--include` is about `--report` and `--otlp`, and none is given"));
+    /// Refuses `--include` where nothing is taken along.
+    pub(super) fn check_include(&self) -> Result<(), CliError> {
+        if self.include.is_empty() || self.takes_along() {
+            return Ok(());
         }
+        Err(CliError::usage("`--include` is about `--report` and `--otlp`, and none is given"))
+    }
+
+    pub(super) fn prepare(&self, app: &App) -> Result<PreparedRun<'_>, CliError> {
+        self.check_include()?;
         let is_json = app.is_json() || self.format == Format::Ndjson;
         if is_json && self.reports.contains(&Target::Github) {
             let hint = "leave out `--json`, or make annotations later: `taskpawl report --github`";

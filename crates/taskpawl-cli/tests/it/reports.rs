@@ -88,6 +88,8 @@ fn a_report_that_cannot_be_written_stops_the_run_before_it_starts() {
     assert_eq!(cli.run(&["report", "--md", "-"]).code, Some(2), "there is no run");
     let alone = cli.run(&["run-all-ready", "plan.yaml", "--include", "output"]);
     assert_eq!(alone.code, Some(2), "{alone}");
+    let alone = cli.run(&["run-all-ready", "plan.yaml", "--dry-run", "--include", "output"]);
+    assert_eq!(alone.code, Some(2), "{alone}");
     let both = cli.run(&["run-all-ready", "plan.yaml", "--report", "github", "--json"]);
     assert_eq!(both.code, Some(2), "{both}");
 }
