@@ -10,6 +10,11 @@ use crate::sandbox::Refusal;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SpawnError {
+    /// This program is built without starting programs.
+    #[error(
+        "this program is built without starting programs; build it with the feature `programs` of `taskpawl`"
+    )]
+    NotBuilt,
     /// The command has no words.
     #[error("the command is empty; its first word must be a program")]
     EmptyCommand,

@@ -21,6 +21,8 @@
 //! the supervisor's side, and `wire` and `socket` connect them. `sandbox/` is the code with which a
 //! supervisor sandboxes itself.
 
+#![cfg_attr(not(feature = "programs"), allow(dead_code, reason = "no program is started"))]
+
 #[cfg(not(target_os = "linux"))]
 compile_error!(
     "taskpawl runs on Linux only: it starts programs in a sandbox and owns them in a way that other systems do not offer"

@@ -21,7 +21,7 @@ use crate::filter::{OutputFilter, StreamFilter};
 use crate::group::{Group, Streams};
 use crate::locate::Located;
 use crate::program::Program;
-use crate::programs::Programs;
+use crate::programs::{Programs, refuse_unless_built};
 use crate::spawn_spec::SpawnSpec;
 
 /// Bytes per read from standard error.
@@ -91,6 +91,7 @@ impl Programs {
         program: Program,
         deadline: Option<Instant>,
     ) -> Result<Piped, SpawnError> {
+        refuse_unless_built()?;
         let located = Located::of(&program, &CancellationToken::new(), deadline).await?;
         let spec = SpawnSpec::of(&program, located.clone())?;
         // Before the sandbox is set up, because it can only hide paths that exist at that time.

@@ -129,6 +129,7 @@ impl Programs {
         limits: &Limits,
         cancel: &CancellationToken,
     ) -> Result<Outcome, SpawnError> {
+        refuse_unless_built()?;
         loop {
             match self.try_run(program, limits, cancel).await {
                 // The program was not started, and other programs of the run release descriptors when they
@@ -281,6 +282,11 @@ fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
         (Sandbox::Off, Sandbox::Off) => true,
         (Sandbox::On(_), Sandbox::Off) | (Sandbox::Off, Sandbox::On(_)) => false,
     }
+}
+
+/// Refuses every start in programs that are built without the feature `programs`.
+pub(crate) fn refuse_unless_built() -> Result<(), SpawnError> {
+    if cfg!(feature = "programs") { Ok(()) } else { Err(SpawnError::NotBuilt) }
 }
 
 pub(crate) fn without_supervisor() -> Refusal {

@@ -80,6 +80,12 @@ pub enum StoreError {
         /// The path that now has another file, or none.
         path: PathBuf,
     },
+    /// The store is a SQLite database, and this program is built without them.
+    #[error("`{}` is a SQLite store, and this program is built without them", .path.display())]
+    NoSqlite {
+        /// The database file.
+        path: PathBuf,
+    },
     /// SQLite failed for another reason.
     #[error("failed to use `{}`", .path.display())]
     Sql {
@@ -150,6 +156,9 @@ impl StoreError {
                 "use the taskpawl that wrote it, or a newer one; a backup may be next to it, named `.bak`"
             }
             Self::InDoubt { .. } => "check the disk, and check the store before you repeat the command",
+            Self::NoSqlite { .. } => {
+                "build it with the feature `sqlite` of `taskpawl`, or use `:memory:` or `json:PATH`"
+            }
             Self::Busy { .. } => "find the program that locks it and end its transaction",
             Self::Replaced { .. } | Self::Poisoned { .. } => "open the store again",
             Self::Sql { .. } => {
@@ -174,6 +183,7 @@ impl StoreError {
         }
     }
 
+    #[cfg(feature = "sqlite")]
     pub(crate) fn sql(path: &Path, source: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as Code;
         let path = path.to_owned();

@@ -9,6 +9,11 @@
 //! # Ok::<(), taskpawl_store::StoreError>(())
 //! ```
 
+#![cfg_attr(
+    not(feature = "sqlite"),
+    allow(dead_code, unused_imports, reason = "shared with the SQLite store")
+)]
+
 mod access;
 mod backend;
 mod committer;
@@ -28,6 +33,10 @@ mod json;
 mod location;
 mod memory;
 mod placement;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(not(feature = "sqlite"))]
+#[path = "no_sqlite.rs"]
 mod sqlite;
 mod store;
 mod words;

@@ -4,21 +4,31 @@ use std::sync::Arc;
 
 use crate::tool::Tool;
 
+#[cfg_attr(not(feature = "builtin-tools"), allow(dead_code, reason = "shared with the tools for files"))]
 mod common;
+#[cfg(feature = "builtin-tools")]
 mod edit_file;
+#[cfg_attr(not(feature = "programs"), allow(dead_code, reason = "the tool is not registered"))]
 pub(crate) mod exec;
 mod first;
+#[cfg(feature = "builtin-tools")]
 mod glob;
+#[cfg(feature = "builtin-tools")]
 mod grep;
 #[cfg(feature = "http")]
 pub(crate) mod http;
+#[cfg(feature = "builtin-tools")]
 mod list_dir;
+#[cfg(feature = "builtin-tools")]
 mod read_file;
+#[cfg(feature = "programs")]
 mod shell;
 mod silent;
 mod simple;
+#[cfg_attr(not(feature = "builtin-tools"), allow(dead_code, reason = "only the tools for files walk"))]
 mod walk;
 pub(crate) mod words;
+#[cfg(feature = "builtin-tools")]
 mod write_file;
 
 pub(crate) use simple::duration;
@@ -32,17 +42,25 @@ pub(crate) fn http_request(access: http::HttpAccess) -> Arc<dyn Tool> {
 
 /// Returns all other built-in tools.
 pub(crate) fn local() -> Vec<Arc<dyn Tool>> {
-    vec![
-        Arc::new(exec::Exec::new()),
-        Arc::new(shell::Shell::new()),
+    let tools: Vec<Arc<dyn Tool>> =
+        vec![Arc::new(simple::Sleep::new()), Arc::new(simple::Log::new()), Arc::new(simple::Fail::new())];
+    #[cfg(feature = "builtin-tools")]
+    let tools = [Vec::from(of_files()), tools].concat();
+    #[cfg(feature = "programs")]
+    let tools =
+        [vec![Arc::new(exec::Exec::new()) as Arc<dyn Tool>, Arc::new(shell::Shell::new())], tools].concat();
+    tools
+}
+
+/// Returns the tools for files.
+#[cfg(feature = "builtin-tools")]
+fn of_files() -> [Arc<dyn Tool>; 6] {
+    [
         Arc::new(read_file::tool()),
         Arc::new(write_file::WriteFile::new()),
         Arc::new(edit_file::tool()),
         Arc::new(list_dir::tool()),
         Arc::new(glob::tool()),
         Arc::new(grep::tool()),
-        Arc::new(simple::Sleep::new()),
-        Arc::new(simple::Log::new()),
-        Arc::new(simple::Fail::new()),
     ]
 }

@@ -22,6 +22,11 @@
 //! # });
 //! ```
 
+#![cfg_attr(
+    not(all(feature = "builtin-tools", feature = "programs")),
+    allow(dead_code, unused_imports, reason = "shared with the tools that are left out")
+)]
+
 mod adjusted;
 mod artifact;
 mod ask;
@@ -40,6 +45,7 @@ mod layer;
 mod policy;
 mod redact;
 mod registry;
+#[cfg_attr(not(feature = "builtin-tools"), allow(dead_code, reason = "the tools for files use all of it"))]
 mod root;
 mod sandbox;
 mod scan;

@@ -217,10 +217,41 @@ fn dependents<'a>(metadata: &'a Value, name: &str) -> BTreeSet<&'a str> {
 
 #[test]
 fn the_library_stays_light() {
-    let crates = library_crates(&["--no-default-features", "--features", "http"]);
+    let crates =
+        library_crates(&["--no-default-features", "--features", "builtin-tools,http,programs,sqlite"]);
     assert!(crates.len() > 10 && crates.len() <= LIBRARY_CRATES, "{} crates: {crates:#?}", crates.len());
     let typed: Vec<_> = library_crates(&[]).difference(&crates).cloned().collect();
     assert!(!typed.is_empty() && typed.len() <= MACRO_CRATES, "{typed:?}");
+}
+
+/// Maximum number of crates of the library without any feature: a store in memory or in a JSON file, and tools of the host alone.
+const BARE_CRATES: usize = 87;
+
+/// Features of the library, with crates that only they need.
+const FEATURE_CRATES: &[(&str, &[&str])] = &[
+    ("builtin-tools", &["grep-matcher", "grep-regex", "grep-searcher"]),
+    ("http", &["ureq", "rustls"]),
+    ("macros", &["schemars", "taskpawl-macros"]),
+    ("programs", &["landlock", "seccompiler"]),
+    ("sqlite", &["libsqlite3-sys", "rusqlite"]),
+];
+
+#[test]
+fn features_bring_their_crates_and_no_others() {
+    let bare = library_crates(&["--no-default-features"]);
+    assert!(bare.len() > 10 && bare.len() <= BARE_CRATES, "{} crates: {bare:#?}", bare.len());
+    let has = |crates: &BTreeSet<String>, name: &str| {
+        crates.iter().any(|package| package.split(' ').next() == Some(name))
+    };
+    for (feature, own) in FEATURE_CRATES {
+        let crates = library_crates(&["--no-default-features", "--features", feature]);
+        for (other, names) in FEATURE_CRATES {
+            for name in *names {
+                assert_eq!(has(&crates, name), other == feature, "`{name}` with the feature `{feature}`");
+            }
+        }
+        assert!(own.iter().all(|name| !has(&bare, name)), "{feature}");
+    }
 }
 
 /// The oldest Rust that builds the library. That its own crates use nothing newer of the standard library is checked by clippy.

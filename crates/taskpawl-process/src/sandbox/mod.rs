@@ -2,6 +2,10 @@
 
 mod cgroup;
 mod enforce;
+#[cfg(feature = "programs")]
+mod landlock_rules;
+#[cfg(not(feature = "programs"))]
+#[path = "no_landlock_rules.rs"]
 mod landlock_rules;
 mod layers;
 mod links;
@@ -13,6 +17,10 @@ mod places;
 mod privileges;
 mod refusal;
 mod sockets;
+#[cfg(feature = "programs")]
+mod syscalls;
+#[cfg(not(feature = "programs"))]
+#[path = "no_syscalls.rs"]
 mod syscalls;
 
 pub(crate) use crate::sandbox::refusal::Refusal;

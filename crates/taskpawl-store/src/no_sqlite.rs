@@ -1,0 +1,64 @@
+//! The place of the SQLite store in programs that are built without it: every use is an error that says so.
+
+use std::path::{Path, PathBuf};
+
+use taskpawl_model::view::{Changes, View, ViewResult};
+
+use crate::StoreError;
+use crate::backend::{Backend, Reader, Watch};
+use crate::examine::diagnostic::Diagnostic;
+
+/// Both sides of a store that cannot be opened.
+#[derive(Debug, Clone)]
+struct NoSqlite(PathBuf);
+
+impl NoSqlite {
+    fn error<T>(&self) -> Result<T, StoreError> {
+        Err(StoreError::NoSqlite { path: self.0.clone() })
+    }
+}
+
+pub(crate) fn open(path: &Path) -> (Box<dyn Backend>, Box<dyn Reader>) {
+    let side = NoSqlite(path.to_owned());
+    (Box::new(side.clone()), Box::new(side))
+}
+
+pub(crate) fn examine(path: &Path) -> Result<Vec<Diagnostic>, StoreError> {
+    NoSqlite(path.to_owned()).error()
+}
+
+pub(crate) fn repair(path: &Path) -> Result<(), StoreError> {
+    NoSqlite(path.to_owned()).error()
+}
+
+impl Backend for NoSqlite {
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.error()
+    }
+
+    fn view(&self) -> &dyn View {
+        unreachable!("BUG: a transaction was begun")
+    }
+
+    fn apply(&mut self, _: Changes) -> Result<u64, StoreError> {
+        self.error()
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.error()
+    }
+
+    fn rollback(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl Reader for NoSqlite {
+    fn read(&self, _: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
+        self.error()
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch + '_>, StoreError> {
+        self.error()
+    }
+}
