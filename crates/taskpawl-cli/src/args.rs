@@ -100,6 +100,7 @@ commands! {
         Replay = "replay" in replay: ReadFiles,
         Watch = "watch" in watch: ReadFiles,
         Serve = "serve" in serve: Change,
+        Token = "token" in token: Change,
         Retry = "retry" in retry: Change,
         Reopen = "reopen" in reopen: Change,
         Approve = "approve" in approve: Change,

@@ -34,6 +34,7 @@ pub(crate) enum Action {
     Revoke,
     Pin,
     Policy,
+    Token,
 }
 
 impl fmt::Display for Action {
@@ -47,6 +48,7 @@ impl fmt::Display for Action {
             Self::Revoke => "revoke",
             Self::Pin => "pin",
             Self::Policy => "policy",
+            Self::Token => "token",
         })
     }
 }

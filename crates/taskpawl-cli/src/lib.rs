@@ -51,6 +51,7 @@ mod servers;
 mod shown;
 mod text;
 mod todo_lists;
+mod tokens;
 mod toolbox;
 mod trust;
 

@@ -1,6 +1,8 @@
 //! Access control of the port: pages of other origins are refused, and data needs a token.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use hyper::header::{
     AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, WWW_AUTHENTICATE,
@@ -52,12 +54,33 @@ fn without_token() -> Answer {
     answer
 }
 
+/// The SHA-256 of a token.
+pub type TokenHash = [u8; 32];
+
+/// Returns the hash of a token, as it is stored and compared.
+pub fn token_hash(token: &str) -> TokenHash {
+    Sha256::digest(token).into()
+}
+
+/// Tokens that are kept outside of the server and may be created and revoked while it runs: returns the scope of a hash.
+#[derive(Clone)]
+pub struct StoredTokens<S>(pub Arc<ScopeOf<S>>);
+
+type ScopeOf<S> = dyn Fn(&TokenHash) -> Option<S> + Send + Sync;
+
+impl<S> fmt::Debug for StoredTokens<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoredTokens")
+    }
+}
+
 /// Checks requests before anything else reads them. Each token has a scope of type `S`.
 #[derive(Debug)]
 pub struct Guard<S> {
     /// Values of `Host` that stand for this server.
     hosts: Vec<String>,
-    tokens: Vec<([u8; 32], S)>,
+    tokens: Vec<(TokenHash, S)>,
+    stored: Option<StoredTokens<S>>,
 }
 
 impl<S: Copy> Guard<S> {
@@ -69,8 +92,19 @@ impl<S: Copy> Guard<S> {
         if address.ip().is_loopback() {
             hosts.extend([format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")]);
         }
-        let hashed = |(token, scope): (&str, S)| (Sha256::digest(token).into(), scope);
-        Self { hosts, tokens: tokens.into_iter().map(hashed).collect() }
+        let hashed = |(token, scope): (&str, S)| (token_hash(token), scope);
+        Self { hosts, tokens: tokens.into_iter().map(hashed).collect(), stored: None }
+    }
+
+    /// Also accepts tokens that are kept elsewhere.
+    #[must_use]
+    pub fn with_stored(self, stored: Option<StoredTokens<S>>) -> Self {
+        Self { stored, ..self }
+    }
+
+    /// Returns whether the token of a request that was accepted is still valid. Long answers ask from time to time.
+    pub fn is_current(&self, headers: &HeaderMap) -> bool {
+        self.scope_of(headers).is_some()
     }
 
     /// Checks a request. Its host and origin come first, so that a page cannot find out whether it guessed the token.
@@ -121,12 +155,22 @@ impl<S: Copy> Guard<S> {
         host.is_some_and(|host| self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host)))
     }
 
+    /// Returns the first 8 characters of the hash of a token, in hexadecimal. They name it without telling it.
+    pub fn token_name(&self, headers: &HeaderMap) -> Option<String> {
+        let (_, token) = one(headers, &AUTHORIZATION)?.split_once(' ')?;
+        let [one, two, three, four, ..] = token_hash(token);
+        Some(format!("{:08x}", u32::from_be_bytes([one, two, three, four])))
+    }
+
     fn scope_of(&self, headers: &HeaderMap) -> Option<S> {
         let (scheme, token) = one(headers, &AUTHORIZATION)?.split_once(' ')?;
         // Hashes are compared, so that the time of the comparison reveals nothing about the token.
-        let given: [u8; 32] = Sha256::digest(token).into();
-        let (_, scope) = self.tokens.iter().find(|(hash, _)| *hash == given)?;
-        scheme.eq_ignore_ascii_case("bearer").then_some(*scope)
+        let given = token_hash(token);
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let own = self.tokens.iter().find(|(hash, _)| *hash == given).map(|(_, scope)| *scope);
+        own.or_else(|| self.stored.as_ref().and_then(|stored| stored.0(&given)))
     }
 }
 

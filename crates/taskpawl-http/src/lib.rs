@@ -6,9 +6,11 @@
 mod answer;
 mod guard;
 mod listener;
+mod mount;
 mod pending;
 
 pub use answer::{Answer, body_of, plain};
-pub use guard::{Guard, Verdict};
+pub use guard::{Guard, StoredTokens, TokenHash, Verdict, token_hash};
 pub use listener::{ListenError, Listener, Service, new_token};
+pub use mount::Mount;
 pub use pending::{HEAD_TIMEOUT, MAX_PENDING, Place};

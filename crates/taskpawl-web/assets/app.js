@@ -3,22 +3,22 @@
 
 import { element, morph, parse } from "./dom.js";
 import { follow } from "./live.js";
-import { Log } from "./log.js";
-import { Matrix } from "./matrix.js";
 
 const STORED = "taskpawl-token";
 /** Least time between two reads of the same screen. */
 const PACE = 250;
+/** Least time between two reads of the forecast. */
+const OUTLOOK_PACE = 2000;
 
 const main = /** @type {HTMLElement} */ (document.querySelector("#main"));
 const live = /** @type {HTMLElement} */ (document.querySelector("#live"));
 const notice = /** @type {HTMLElement} */ (document.querySelector("#notice"));
 const dialog = /** @type {HTMLDialogElement} */ (document.querySelector("#dialog"));
 
-/** @type {Matrix | undefined} */
+/** @type {import("./matrix.js").Matrix | undefined} */
 let matrix;
-/** @type {Log | undefined} */
-let log;
+/** Scripts of the screen that is shown. @type {{close(): void, refresh?(): void}[]} */
+let parts = [];
 let etag = "";
 let screen = "";
 
@@ -72,6 +72,11 @@ async function failure(answer) {
     element("p", {}, data.error?.message ?? `The server answered ${answer.status}.`));
 }
 
+/** The earlier revision that is shown, as a part of an address. */
+function at() {
+  return new URLSearchParams(location.search).get("at") ?? "";
+}
+
 /** Shows the screen of the address. A screen that is shown already is only brought up to date. */
 async function show(isRefresh = false) {
   const path = location.pathname + location.search;
@@ -86,9 +91,10 @@ async function show(isRefresh = false) {
     return;
   }
   const content = answer.ok ? parse(await answer.text()) : await failure(answer);
+  for (const part of parts) part.close();
+  parts = [];
   matrix?.close();
-  log?.close();
-  matrix = log = undefined;
+  matrix = undefined;
   main.replaceChildren(content);
   const isFirst = screen === "";
   screen = path;
@@ -107,10 +113,43 @@ async function show(isRefresh = false) {
 
 /** Starts the scripts of a screen. */
 async function attach() {
-  const place = /** @type {HTMLElement | null} */ (main.querySelector("#matrix"));
+  const find = (/** @type {string} */ name) => /** @type {HTMLElement | null} */ (main.querySelector(name));
+  const [place, lines, list, timeline] = ["#matrix", "#log", "#list", "#timeline"].map(find);
   if (place) await draw(place);
-  const lines = /** @type {HTMLElement | null} */ (main.querySelector("#log"));
-  if (lines) log = new Log(lines, request);
+  const outlook = find("#outlook");
+  if (outlook) parts.push(new Outlook(outlook));
+  if (lines) parts.push(new (await import("./log.js")).Log(lines, request));
+  if (list) parts.push(new (await import("./list.js")).List(list, request));
+  if (timeline) parts.push(new (await import("./drawing.js")).Timeline(timeline));
+  const graph = find(".graph");
+  if (graph) parts.push(new (await import("./drawing.js")).Graph(graph));
+}
+
+/** The forecast, which the server calculates beside everything else. */
+class Outlook {
+  /** @param {HTMLElement} place */
+  constructor(place) {
+    this.place = place;
+    this.due = 0;
+    this.read();
+  }
+
+  close() {
+    clearTimeout(this.due);
+  }
+
+  refresh() {
+    this.due ||= setTimeout(() => this.read(), OUTLOOK_PACE);
+  }
+
+  async read() {
+    const answer = await request("/fragment/outlook").catch(() => undefined);
+    this.due = 0;
+    if (!answer?.ok || !this.place.isConnected) return;
+    const fresh = document.createElement("div");
+    fresh.append(parse(await answer.text()));
+    morph(this.place, fresh);
+  }
 }
 
 /** @type {import("./live.js").Delta | undefined} */
@@ -118,11 +157,12 @@ let latest;
 
 /** @param {HTMLElement} place @returns {Promise<void>} */
 async function draw(place) {
-  const answer = await request("/api/v1/overview");
+  const { Matrix } = await import("./matrix.js");
+  const answer = await request(`/api/v1/overview${at() && `?at=${at()}`}`);
   if (!answer.ok || !place.isConnected) return;
   const columns = await answer.json();
   // Changes that came while the columns were on their way are in none of both.
-  if (latest && latest.generation === columns.generation && latest.revision > columns.revision) return draw(place);
+  if (!at() && latest && latest.generation === columns.generation && latest.revision > columns.revision) return draw(place);
   matrix?.close();
   place.querySelector(".overlay")?.remove();
   const canvas = /** @type {HTMLCanvasElement} */ (place.querySelector("canvas"));
@@ -143,6 +183,9 @@ let isStale = false;
 
 /** Brings the screen up to date, at most every `PACE` milliseconds, with one read at a time. */
 function refresh() {
+  // The past does not change.
+  if (at()) return;
+  for (const part of parts) part.refresh?.();
   isStale = true;
   if (isReading || due) return;
   due = setTimeout(async () => {
@@ -164,6 +207,8 @@ let last = 0;
 /** @param {import("./live.js").Delta} delta */
 function changed(delta) {
   latest = delta;
+  /** @type {any} */ (globalThis).taskpawlRevision = delta.revision;
+  if (at()) return;
   const place = /** @type {HTMLElement | null} */ (main.querySelector("#matrix"));
   const { generation = -1, revision = -1 } = matrix?.columns ?? {};
   const isCurrent = generation === delta.generation && (!delta.reset || revision >= delta.revision);
@@ -189,8 +234,12 @@ function ask(question, answers) {
 
 /** @param {HTMLElement} button */
 async function command(button) {
-  const { command: name = "", id = "", confirm, run, stop, approve } = button.dataset;
-  if (approve !== undefined) return approval(JSON.parse(approve));
+  const { command: name = "", id = "", confirm, run, stop, approve, answer, minutes, revision } = button.dataset;
+  if (approve !== undefined) {
+    const questions = JSON.parse(approve);
+    if (answer !== undefined) questions[0].answer = answer;
+    return approval(questions, minutes ? Number(minutes) : undefined);
+  }
   if (run !== undefined) {
     await post("/api/v1/runs", {});
     return tell("The run has started.");
@@ -202,13 +251,40 @@ async function command(button) {
     return tell("The run stops.");
   }
   if (confirm && !(await ask(confirm, [["yes", button.textContent ?? "Yes"]]))) return;
-  await post("/api/v1/commands", { command: name, ids: [id] });
+  await post("/api/v1/commands", revision ? { command: name, revision: Number(revision) } : { command: name, ids: [id] });
   tell(`${name}: done.`);
 }
 
-/** Shows the code that a person types at the terminal, until it is typed or over. @param {unknown} questions */
-async function approval(questions) {
-  const { id, code, seconds } = await post("/api/v1/approvals", { questions });
+/** The name of this session of the page, which notes on approvals have. */
+function session() {
+  const known = sessionStorage.getItem("taskpawl-session") ?? crypto.randomUUID().slice(0, 8);
+  sessionStorage.setItem("taskpawl-session", known);
+  return known;
+}
+
+/**
+ * Returns the arguments that a form has. A text that was not given and is empty stays away.
+ * @param {HTMLFormElement} form
+ */
+function argumentsOf(form) {
+  /** @type {Record<string, unknown>} */
+  const args = {};
+  for (const field of /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("[name]"))) {
+    if (field.dataset.kind === "text" && (field.value || field.dataset.given === "true")) args[field.name] = field.value;
+    if (field.dataset.kind !== "json" || !field.value.trim()) continue;
+    try {
+      args[field.name] = JSON.parse(field.value);
+    } catch {
+      field.focus();
+      throw new Error(`${field.name} is not valid JSON`);
+    }
+  }
+  return args;
+}
+
+/** Shows the code that a person types at the terminal, until it is typed or over. @param {unknown} questions @param {number} [minutes] */
+async function approval(questions, minutes) {
+  const { id, code, seconds } = await post("/api/v1/approvals", { questions, minutes, session: session() });
   const state = element("p", { role: "status" }, `Type this code at the terminal of taskpawl serve, within ${seconds} seconds.`);
   dialog.replaceChildren(element("form", { method: "dialog" }, element("h2", { id: "dialog-title" }, "Approve at the terminal"),
     element("p", { class: "code" }, code), state,
@@ -239,14 +315,24 @@ document.addEventListener("click", async (event) => {
     button.disabled = false;
     return refresh();
   }
+  const fold = target.closest("button[data-fold]");
+  if (fold && matrix) fold.textContent = matrix.toggle() ? "Unfold ended bands" : "Fold ended bands";
   const link = target.closest("a[href^='/']");
   if (!link || event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
   event.preventDefault();
-  go(link.getAttribute("href") ?? "/");
+  const path = link.getAttribute("href") ?? "/";
+  const isKept = at() && !link.hasAttribute("data-now") && PAST.includes(path.split("?")[0]) && !path.includes("at=");
+  go(isKept ? `${path}${path.includes("?") ? "&" : "?"}at=${at()}` : path);
 });
 
 document.addEventListener("submit", (event) => {
   const form = /** @type {HTMLFormElement} */ (event.target);
+  if (form.hasAttribute("data-edit")) {
+    event.preventDefault();
+    const { task, hash } = form.dataset;
+    Promise.resolve().then(() => approval([{ task, hash, args: argumentsOf(form) }])).catch((error) => tell(error.message, true));
+    return;
+  }
   const path = form.dataset.path;
   if (!path) return;
   event.preventDefault();
@@ -254,11 +340,23 @@ document.addEventListener("submit", (event) => {
   go(`${path}?${words.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join("&")}`);
 });
 
+// Parts that take long to make are read when they are opened.
+document.addEventListener("toggle", async (event) => {
+  const details = /** @type {HTMLDetailsElement} */ (event.target);
+  const { load } = details.dataset;
+  const place = details.querySelector("[data-keep]");
+  if (!load || !details.open || !place) return;
+  const answer = await request(load);
+  place.replaceChildren(answer.ok ? parse(await answer.text()) : await failure(answer));
+}, true);
+
 document.addEventListener("change", (event) => {
   const field = /** @type {HTMLElement} */ (event.target);
   if (field.nodeName === "SELECT") /** @type {HTMLSelectElement} */ (field).form?.requestSubmit();
 });
 
+/** Screens that show an earlier revision. */
+const PAST = ["/", "/tasks", "/runs"];
 const SCREENS = /** @type {Record<string, string>} */ ({ o: "/", t: "/tasks", q: "/questions", r: "/runs", h: "/history", p: "/plans" });
 let isGoing = false;
 

@@ -89,6 +89,6 @@ function update(old, fresh) {
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   // A person may be typing in it.
-  if (old.nodeName === "INPUT" || old.nodeName === "SELECT") return;
+  if (["INPUT", "SELECT", "TEXTAREA"].includes(old.nodeName)) return;
   morph(old, fresh);
 }

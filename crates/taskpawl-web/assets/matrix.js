@@ -9,6 +9,13 @@
 const MIN_CELL = 5;
 const MAX_CELL = 22;
 const GAP = 8;
+/** Height of a band whose tasks have all ended. */
+const FOLDED = 14;
+/** Least number of tasks of a plan whose ended bands are folded. */
+const LEAST_FOLDED = 200;
+/** Script time of one frame while a cone is drawn, in milliseconds. */
+const BUDGET = 3;
+const ENDED = "dsc";
 
 /** State letters by name, for the tip and for readers of the screen. */
 export const NAMES = /** @type {Record<string, string>} */ ({
@@ -38,14 +45,23 @@ export class Matrix {
     this.cell = MAX_CELL;
     /** Left and top of each row. */
     this.spots = new Int32Array(columns.ids.length * 2);
-    /** @type {{top: number, rows: number[]}[]} */
+    /** @type {{top: number, rows: number[], height: number, folded?: number, begin?: number}[]} */
     this.lines = [];
+    /** Bands that a person has unfolded, by their first place in the order. @type {Set<number>} */
+    this.unfolded = new Set();
+    this.isFolding = columns.ids.length >= LEAST_FOLDED && [...columns.states].some((letter) => !ENDED.includes(letter));
+    this.frame = 0;
+    /** @type {{from: Int32Array, others: Int32Array}[] | undefined} */
+    this.near = undefined;
+    this.measured = 0;
+    this.seen = new Uint32Array(columns.ids.length);
+    this.stamp = 0;
     /** @type {Map<string, HTMLCanvasElement>} */
     this.sprites = new Map();
     this.order = columns.ids.map((_, row) => row).sort((a, b) => columns.layers[a] - columns.layers[b] || a - b);
     this.canvas.addEventListener("pointermove", (event) => this.hover(this.rowAt(event.offsetX, event.offsetY)));
     this.canvas.addEventListener("pointerleave", () => this.hover(-1));
-    this.canvas.addEventListener("click", (event) => this.enter(this.rowAt(event.offsetX, event.offsetY)));
+    this.canvas.addEventListener("click", (event) => this.click(event.offsetX, event.offsetY));
     this.canvas.addEventListener("keydown", (event) => this.press(event));
     this.resizer = new ResizeObserver(() => this.layout());
     this.resizer.observe(place);
@@ -57,12 +73,13 @@ export class Matrix {
 
   close() {
     this.resizer.disconnect();
+    cancelAnimationFrame(this.frame);
     this.dark.removeEventListener("change", this.repaint);
   }
 
-  layout() {
+  layout(isForced = false) {
     const width = Math.floor(this.place.clientWidth);
-    if (!width || width === this.width) return;
+    if (!width || (width === this.width && !isForced)) return;
     this.width = width;
     const room = Math.max(240, innerHeight * 0.62);
     this.cell = MAX_CELL;
@@ -100,13 +117,20 @@ export class Matrix {
         const layer = layers[this.order[end]];
         while (end < this.order.length && layers[this.order[end]] === layer) end += 1;
       } while (end < this.order.length && end - begin < (least ?? across));
+      if (this.isFolded(begin, end)) {
+        for (let at = begin; at < end; at += 1) this.spots[this.order[at] * 2] = -1;
+        this.lines.push({ top, rows: [], height: FOLDED, folded: end - begin, begin });
+        top += FOLDED + Math.min(GAP, cell);
+        begin = end;
+        continue;
+      }
       for (let at = begin; at < end; at += across) {
         const rows = this.order.slice(at, Math.min(end, at + across));
         rows.forEach((row, index) => {
           this.spots[row * 2] = index * cell;
           this.spots[row * 2 + 1] = top;
         });
-        this.lines.push({ top, rows });
+        this.lines.push({ top, rows, height: cell });
         top += cell;
       }
       top += Math.min(GAP, cell);
@@ -115,11 +139,37 @@ export class Matrix {
     return Math.max(cell, top);
   }
 
+  /** Returns whether a band is drawn as one line. @param {number} begin @param {number} end */
+  isFolded(begin, end) {
+    if (!this.isFolding || this.unfolded.has(begin)) return false;
+    for (let at = begin; at < end; at += 1) if (!ENDED.includes(this.states[this.order[at]])) return false;
+    return true;
+  }
+
+  /** @param {number} x @param {number} y */
+  click(x, y) {
+    const line = this.lineAt(y);
+    if (line?.begin !== undefined) {
+      this.unfolded.add(line.begin);
+      this.layout(true);
+    } else this.enter(this.rowAt(x, y));
+  }
+
   draw() {
     const context = this.canvas.getContext("2d");
     if (!context) return;
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     for (let row = 0; row < this.states.length; row += 1) this.cellOf(context, row);
+    const style = getComputedStyle(document.documentElement);
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    for (const { top, folded } of this.lines) {
+      if (!folded) continue;
+      context.fillStyle = style.getPropertyValue("--s-d").trim();
+      context.fillRect(0, top + 5, 18, 4);
+      context.fillStyle = style.getPropertyValue("--quiet").trim();
+      context.fillText(`${folded} ended`, 26, top + FOLDED / 2 + 1);
+    }
   }
 
   /**
@@ -129,6 +179,7 @@ export class Matrix {
   cellOf(context, row) {
     const { cell } = this;
     const { spots } = this;
+    if (spots[row * 2] < 0) return;
     context.drawImage(this.sprite(this.states[row]), spots[row * 2], spots[row * 2 + 1], cell, cell);
   }
 
@@ -154,15 +205,19 @@ export class Matrix {
   change(cells) {
     const context = this.canvas.getContext("2d");
     const { cell } = this;
+    let isReset = false;
     for (const [key, letter] of Object.entries(cells)) {
       const row = Number(key);
       this.states[row] = letter;
-      if (context) {
+      if (context && this.spots[row * 2] < 0 && !ENDED.includes(letter)) isReset = true;
+      else if (context && this.spots[row * 2] >= 0) {
         context.clearRect(this.spots[row * 2], this.spots[row * 2 + 1], cell, cell);
         this.cellOf(context, row);
       }
     }
-    if (this.at >= 0) this.hover(this.at);
+    // A folded band has work again.
+    if (isReset) this.layout(true);
+    else if (this.at >= 0) this.hover(this.at, true);
   }
 
   /**
@@ -170,14 +225,19 @@ export class Matrix {
    * @param {number} y
    */
   rowAt(x, y) {
-    const { cell } = this;
-    const line = this.lines.find(({ top }) => y >= top && y < top + cell);
-    return line?.rows[Math.floor(x / cell)] ?? -1;
+    return this.lineAt(y)?.rows[Math.floor(x / this.cell)] ?? -1;
   }
 
-  /** @param {number} row */
-  hover(row) {
+  /** @param {number} y */
+  lineAt(y) {
+    return this.lines.find(({ top, height }) => y >= top && y < top + height);
+  }
+
+  /** Outlines the cone of a task, over several frames if it is large. @param {number} row @param {boolean} [isForced] */
+  hover(row, isForced = false) {
+    if (row === this.at && !isForced) return;
     this.at = row;
+    cancelAnimationFrame(this.frame);
     const context = this.overlay.getContext("2d");
     if (!context) return;
     context.clearRect(0, 0, this.overlay.width, this.overlay.height);
@@ -187,11 +247,25 @@ export class Matrix {
     }
     this.tip.textContent = `${this.columns.ids[row]}: ${NAMES[this.states[row]] ?? ""}`;
     const style = getComputedStyle(document.documentElement);
-    const cone = this.cone(row);
+    const ink = style.getPropertyValue("--ink").trim();
     context.fillStyle = style.getPropertyValue("--veil").trim();
     context.fillRect(0, 0, this.overlay.width, this.overlay.height);
-    for (const other of cone) this.cellOf(context, other);
-    this.outline(context, row, style.getPropertyValue("--ink").trim());
+    const cone = this.cone(row);
+    const step = () => {
+      const begin = performance.now();
+      let next = cone.next();
+      while (!next.done) {
+        this.cellOf(context, next.value);
+        if (performance.now() - begin > BUDGET) break;
+        next = cone.next();
+      }
+      if (next.done) this.outline(context, row, ink);
+      else this.frame = requestAnimationFrame(step);
+      this.measured += 1;
+      if (this.measured % 1000 === 0) performance.clearMeasures("matrix-frame");
+      performance.measure("matrix-frame", { start: begin, end: performance.now() });
+    };
+    step();
   }
 
   /**
@@ -207,39 +281,37 @@ export class Matrix {
     context.strokeRect(spots[row * 2] + 1, spots[row * 2 + 1] + 1, cell - 2, cell - 2);
   }
 
-  /** Returns the task with everything before and behind it. @param {number} row */
-  cone(row) {
-    const [before, behind] = this.neighbours();
-    const found = new Set([row]);
-    for (const others of [before, behind]) {
+  /** Finds the task with everything before and behind it. @param {number} row */
+  * cone(row) {
+    this.stamp += 1;
+    this.seen[row] = this.stamp;
+    yield row;
+    for (const { from, others } of this.neighbours()) {
       const next = [row];
       for (let at = next.pop(); at !== undefined; at = next.pop()) {
-        for (const other of others[at] ?? []) {
-          if (!found.has(other)) {
-            found.add(other);
-            next.push(other);
-          }
+        for (let edge = from[at]; edge < from[at + 1]; edge += 1) {
+          const other = others[edge];
+          if (this.seen[other] === this.stamp) continue;
+          this.seen[other] = this.stamp;
+          next.push(other);
+          yield other;
         }
       }
     }
-    return found;
   }
 
-  /** @returns {[number[][], number[][]]} */
+  /** Returns the dependencies and the dependents of all rows, each row's one after the other from `from[row]` on. */
   neighbours() {
-    if (!this.near) {
-      /** @type {number[][]} */
-      const before = [];
-      /** @type {number[][]} */
-      const behind = [];
-      const { edges } = this.columns;
-      for (let at = 0; at < edges.length; at += 2) {
-        (before[edges[at]] ??= []).push(edges[at + 1]);
-        (behind[edges[at + 1]] ??= []).push(edges[at]);
-      }
-      this.near = /** @type {[number[][], number[][]]} */ ([before, behind]);
-    }
+    this.near ??= [grouped(this.columns, 0), grouped(this.columns, 1)];
     return this.near;
+  }
+
+  /** Unfolds all bands, or folds those that have ended. */
+  toggle() {
+    this.isFolding = !this.isFolding;
+    this.unfolded.clear();
+    this.layout(true);
+    return this.isFolding;
   }
 
   /** @param {number} row */
@@ -249,7 +321,7 @@ export class Matrix {
 
   /** @param {KeyboardEvent} event */
   press(event) {
-    const { lines } = this;
+    const lines = this.lines.filter(({ rows }) => rows.length > 0);
     let line = lines.findIndex(({ rows }) => rows.includes(this.at));
     let column = line < 0 ? 0 : lines[line].rows.indexOf(this.at);
     if (event.key === "Enter") return this.enter(this.at);
@@ -264,6 +336,24 @@ export class Matrix {
     const rows = lines[Math.max(0, Math.min(line, lines.length - 1))]?.rows ?? [];
     this.hover(rows[Math.max(0, Math.min(column, rows.length - 1))] ?? -1);
   }
+}
+
+/**
+ * Groups edges by one of their ends.
+ * @param {Columns} columns
+ * @param {0 | 1} end
+ */
+function grouped({ ids, edges }, end) {
+  const from = new Int32Array(ids.length + 1);
+  for (let at = end; at < edges.length; at += 2) from[edges[at] + 1] += 1;
+  for (let row = 0; row < ids.length; row += 1) from[row + 1] += from[row];
+  const [others, filled] = [new Int32Array(edges.length / 2), from.slice()];
+  for (let at = 0; at < edges.length; at += 2) {
+    const row = edges[at + end];
+    others[filled[row]] = edges[at + 1 - end];
+    filled[row] += 1;
+  }
+  return { from, others };
 }
 
 /**

@@ -7,6 +7,7 @@ use taskpawl::model::value::Selector;
 use taskpawl::{Error, Manager};
 
 use crate::answer::{Problem, Reply};
+use crate::server::Inner;
 
 /// Maximum size of a command, in bytes.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
@@ -17,7 +18,11 @@ pub(crate) const MAX_BYTES: usize = 64 << 10;
 pub(crate) struct Command {
     #[serde(rename = "command")]
     verb: Verb,
+    #[serde(default)]
     ids: Vec<String>,
+    /// For `undo`: a revision of the command.
+    #[serde(default)]
+    revision: Option<u64>,
     /// The reason of `cancel`, `skip` and `block`, and the text of `note`.
     #[serde(default)]
     text: Option<String>,
@@ -36,6 +41,7 @@ enum Verb {
     Block,
     Unblock,
     Note,
+    Undo,
 }
 
 /// The tasks of a run.
@@ -74,8 +80,25 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
 
 impl Command {
     /// Gives the command. `manager` acts as a program.
-    pub(crate) fn give(self, manager: &Manager) -> Result<Reply, Error> {
-        let Self { verb, ids, text, cascade } = self;
+    ///
+    /// # Errors
+    /// The rules refuse it, or it lacks what it is about.
+    pub(crate) fn give(self, page: &Inner) -> Result<Reply, Problem> {
+        let manager = page.plans.manager();
+        if self.verb == Verb::Undo {
+            let Some(revision) = self.revision else {
+                return Err(Problem::invalid("`undo` needs a revision"));
+            };
+            return Ok(Reply::json(&page.known(manager.undo(Some(revision)))?));
+        }
+        if self.ids.is_empty() || self.revision.is_some() {
+            return Err(Problem::invalid("the command needs ids, and no revision"));
+        }
+        page.known(self.give_to(manager))
+    }
+
+    fn give_to(self, manager: &Manager) -> Result<Reply, Error> {
+        let Self { verb, ids, text, cascade, .. } = self;
         let tasks = match verb {
             Verb::Retry => manager.retry(&ids, cascade)?,
             Verb::Reopen => manager.reopen(&ids, cascade)?,
@@ -83,7 +106,7 @@ impl Command {
             Verb::Skip => manager.skip(&ids, text)?,
             Verb::Block => manager.block(&ids, text.unwrap_or_default())?,
             Verb::Unblock => manager.unblock(&ids)?,
-            Verb::Note => {
+            Verb::Note | Verb::Undo => {
                 let text = text.unwrap_or_default();
                 ids.iter().map(|id| manager.note(id, text.clone())).collect::<Result<_, _>>()?
             }

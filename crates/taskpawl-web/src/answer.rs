@@ -25,6 +25,9 @@ use tokio::sync::mpsc;
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types taskpawl";
 
+/// The content type of metrics.
+const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
 /// Sets the headers of every answer.
 pub(crate) fn secure(headers: &mut HeaderMap) {
     let set = [
@@ -47,6 +50,8 @@ pub(crate) fn secure(headers: &mut HeaderMap) {
 pub(crate) enum Reply {
     Html(Markup),
     Json(Vec<u8>),
+    /// Metrics in the text format of `OpenMetrics`.
+    Metrics(String),
     /// A file of the page, with its content type.
     File(&'static str, &'static [u8]),
 }
@@ -61,6 +66,7 @@ impl Reply {
         let (kind, bytes) = match self {
             Self::Html(markup) => ("text/html; charset=utf-8", Bytes::from(markup.into_string())),
             Self::Json(bytes) => ("application/json", Bytes::from(bytes)),
+            Self::Metrics(text) => (METRICS, Bytes::from(text)),
             Self::File(kind, bytes) => (kind, Bytes::from_static(bytes)),
         };
         let tag = etag(&bytes);

@@ -5,9 +5,11 @@ use crate::answer::{Problem, Reply};
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Name, content type and content of each file.
-pub(crate) const ASSETS: [(&str, &str, &[u8]); 7] = [
+pub(crate) const ASSETS: [(&str, &str, &[u8]); 9] = [
     ("app.js", SCRIPT, include_bytes!("../assets/app.js")),
     ("dom.js", SCRIPT, include_bytes!("../assets/dom.js")),
+    ("drawing.js", SCRIPT, include_bytes!("../assets/drawing.js")),
+    ("list.js", SCRIPT, include_bytes!("../assets/list.js")),
     ("live.js", SCRIPT, include_bytes!("../assets/live.js")),
     ("log.js", SCRIPT, include_bytes!("../assets/log.js")),
     ("matrix.js", SCRIPT, include_bytes!("../assets/matrix.js")),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use taskpawl::model::task::{Event, EventKind, GateState, Node, Status, StatusKind, Work};
 use taskpawl::model::value::{Key, TaskId};
 use taskpawl::model::view::{View, ViewResult};
@@ -31,6 +31,12 @@ pub(crate) enum Cell {
     Failed,
     Cancelled,
     Skipped,
+}
+
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 impl Cell {
@@ -73,6 +79,14 @@ impl Cell {
 
     pub(crate) fn name(self) -> &'static str {
         self.entry().2
+    }
+
+    /// Returns its place among all states: those that matter most come first. A failure comes before everything.
+    pub(crate) fn rank(self) -> usize {
+        if self == Self::Failed {
+            return 0;
+        }
+        1 + Self::ALL.iter().position(|(cell, ..)| *cell == self).unwrap_or_default()
     }
 
     fn entry(self) -> (Self, char, &'static str) {
@@ -176,6 +190,52 @@ impl Board {
             *counts.entry(cell.letter()).or_default() += 1;
         }
         counts
+    }
+
+    /// Shows other states and counts. Tasks without a state did not exist then, and are left out.
+    pub(crate) fn show_past(
+        &mut self,
+        revision: u64,
+        counts: BTreeMap<Status, u64>,
+        cells: &BTreeMap<Key, Cell>,
+    ) {
+        let kept: Vec<(Key, usize, Cell)> =
+            self.rows.iter().filter_map(|(key, row)| Some((*key, *row as usize, *cells.get(key)?))).collect();
+        let mut kept_rows = kept.clone();
+        kept_rows.sort_by_key(|(_, row, _)| *row);
+        let moved: BTreeMap<u32, u32> =
+            kept_rows.iter().enumerate().map(|(at, (_, old, _))| (row(*old), row(at))).collect();
+        let parent = |old: usize| u32::try_from(self.parents[old]).ok().and_then(|old| moved.get(&old));
+        let edges = self
+            .edges
+            .chunks_exact(2)
+            .filter_map(|pair| Some([*moved.get(&pair[0])?, *moved.get(&pair[1])?]));
+        *self = Self {
+            generation: 0,
+            revision,
+            counts,
+            rows: kept.iter().map(|(key, old, _)| (*key, moved[&row(*old)])).collect(),
+            ids: kept_rows.iter().map(|(_, old, _)| self.ids[*old].clone()).collect(),
+            layers: kept_rows.iter().map(|(_, old, _)| self.layers[*old]).collect(),
+            cells: kept_rows.iter().map(|(.., cell)| *cell).collect(),
+            parents: kept_rows
+                .iter()
+                .map(|(_, old, _)| parent(*old).map_or(-1, |row| i64::from(*row)))
+                .collect(),
+            edges: edges.flatten().collect(),
+            changes: VecDeque::new(),
+            since: revision,
+        };
+    }
+
+    /// Returns the state of a task.
+    pub(crate) fn cell_of(&self, key: Key) -> Option<Cell> {
+        self.rows.get(&key).map(|row| self.cells[*row as usize])
+    }
+
+    /// Returns the number of tasks that may start now.
+    pub(crate) fn count_ready(&self) -> u64 {
+        self.cells.iter().filter(|cell| matches!(cell, Cell::Ready | Cell::ReadyByHand)).count() as u64
     }
 
     /// Returns the ids of the tasks in one of the states of `letters`, by age.

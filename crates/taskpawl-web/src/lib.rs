@@ -12,17 +12,22 @@ mod assets;
 mod board;
 mod layout;
 mod live;
+mod metrics;
+mod openapi;
 mod options;
+mod outlook;
 mod output;
+mod past;
 mod request;
 mod routes;
 mod runs;
+mod scale;
 mod server;
 #[cfg(test)]
 mod tests;
 mod timeline;
 mod view;
 
-pub use approvals::{Ask, Decision};
-pub use options::{PageOptions, Scope, Tokens, Words};
+pub use approvals::{Ask, AskedQuestion, Decision, is_repeatable};
+pub use options::{PageOptions, ReadFile, Scope, Tokens, Words};
 pub use server::PageServer;

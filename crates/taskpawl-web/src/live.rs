@@ -60,7 +60,7 @@ impl Hub {
         self.board.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the stream of changes after the revision that a client has.
+    /// Returns the stream of changes after the revision that a client has. It ends when its token is no longer valid.
     ///
     /// # Errors
     /// The query has no valid numbers.
@@ -69,6 +69,7 @@ impl Hub {
         query: &Query,
         tasks: &TaskTracker,
         stop: CancellationToken,
+        is_current: impl Fn() -> bool + Send + 'static,
     ) -> Result<Answer, Problem> {
         let generation = query.number("generation")?.unwrap_or_default();
         let revision = query.number("revision")?.unwrap_or_default();
@@ -77,7 +78,7 @@ impl Hub {
         tasks.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = client.run() => {}
+                () = client.run(is_current) => {}
             }
         });
         Ok(EventBody::answer(events))
@@ -133,7 +134,7 @@ struct Client {
 }
 
 impl Client {
-    async fn run(mut self) {
+    async fn run(mut self, is_current: impl Fn() -> bool) {
         let mut changed = self.hub.revision.clone();
         changed.mark_changed();
         loop {
@@ -148,7 +149,7 @@ impl Client {
                 }
                 () = tokio::time::sleep(BEAT) => Bytes::from_static(b": alive\n\n"),
             };
-            if self.sender.send(message).await.is_err() {
+            if !is_current() || self.sender.send(message).await.is_err() {
                 return;
             }
             tokio::time::sleep(PACE).await;

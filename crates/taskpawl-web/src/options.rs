@@ -1,22 +1,47 @@
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use taskpawl::RunOptions;
 use taskpawl::model::advice::CommandLine;
 use taskpawl::model::rules::Means;
 use taskpawl::model::task::{BlockedReason, Event};
 use taskpawl::model::value::{Timestamp, format_time};
-use taskpawl_http::new_token;
+use taskpawl_http::{Mount, StoredTokens, new_token};
 use tokio::sync::mpsc;
 
 use crate::approvals::Ask;
 
 /// The rights of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// May read everything that the page shows.
     Read,
     /// May also give commands that need no terminal.
     Act,
+    /// May use the MCP server as an agent, and nothing else.
+    Mcp,
+}
+
+impl Scope {
+    /// Returns whether a token with this scope may use a route that needs another one.
+    pub(crate) fn allows(self, needed: Self) -> bool {
+        match self {
+            Self::Read | Self::Mcp => self == needed,
+            Self::Act => needed != Self::Mcp,
+        }
+    }
+
+    /// Returns its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Act => "act",
+            Self::Mcp => "mcp",
+        }
+    }
 }
 
 /// The tokens of a server. They are valid until it ends.
@@ -26,17 +51,28 @@ pub struct Tokens {
     pub read: String,
     /// The token with [`Scope::Act`]; absent on a server that only reads.
     pub act: Option<String>,
+    /// The token with [`Scope::Mcp`]; absent on a server without MCP.
+    pub mcp: Option<String>,
+    /// Tokens that outlive the server. On a server that only reads, [`Scope::Act`] is to be given as [`Scope::Read`].
+    pub stored: Option<StoredTokens<Scope>>,
 }
 
 impl Tokens {
     /// Makes new random tokens.
     pub fn new(is_read_only: bool) -> Self {
-        Self { read: new_token(), act: (!is_read_only).then(new_token) }
+        Self { read: new_token(), act: (!is_read_only).then(new_token), mcp: None, stored: None }
+    }
+
+    /// Adds a token for the MCP server.
+    #[must_use]
+    pub fn with_mcp(self) -> Self {
+        Self { mcp: Some(new_token()), ..self }
     }
 
     pub(crate) fn scopes(&self) -> impl Iterator<Item = (&str, Scope)> {
-        let act = self.act.as_deref().map(|token| (token, Scope::Act));
-        std::iter::once((self.read.as_str(), Scope::Read)).chain(act)
+        let more = [(&self.act, Scope::Act), (&self.mcp, Scope::Mcp)];
+        let more = more.into_iter().filter_map(|(token, scope)| Some((token.as_deref()?, scope)));
+        std::iter::once((self.read.as_str(), Scope::Read)).chain(more)
     }
 }
 
@@ -68,6 +104,18 @@ impl Default for Words {
     }
 }
 
+/// Reads a file of the project by the rules for file tools: `None` if there is none, or the reason for a refusal.
+#[derive(Clone)]
+pub struct ReadFile(pub Arc<FileReader>);
+
+type FileReader = dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync;
+
+impl fmt::Debug for ReadFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadFile")
+    }
+}
+
 /// Settings of a page and of the runs that it starts.
 #[derive(Debug, Clone, Default)]
 pub struct PageOptions {
@@ -82,4 +130,10 @@ pub struct PageOptions {
     /// Receives the approvals that the page asks for, to be confirmed at the terminal of the server. Without it, questions show the
     /// command that answers them.
     pub approvals: Option<mpsc::Sender<Ask>>,
+    /// The directory of the project, for the files of plans.
+    pub root: Option<PathBuf>,
+    /// Reads files for the changes that a question would make. Without it, they are not shown.
+    pub read_file: Option<ReadFile>,
+    /// The MCP server at `/mcp`, for holders of a token with [`Scope::Mcp`].
+    pub mcp: Option<Mount>,
 }

@@ -29,12 +29,16 @@ pub(crate) enum Target {
     StopRun,
     Approve,
     ApprovalState,
+    Metrics,
+    /// The MCP server, which takes every method.
+    Mcp,
 }
 
 /// A screen, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Screen {
     Overview,
+    Outlook,
     List,
     Task,
     Log,
@@ -44,6 +48,10 @@ pub(crate) enum Screen {
     Run,
     Graph,
     History,
+    Undo,
+    Consequences,
+    Diff,
+    PlanFile,
     Plans,
 }
 
@@ -51,6 +59,7 @@ pub(crate) enum Screen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Data {
     Description,
+    OpenApi,
     State,
     Overview,
     Tasks,
@@ -82,6 +91,10 @@ const fn read(path: &'static str, target: Target) -> Route {
     Route { method: Method::GET, path, access: Access::Token(Scope::Read), target }
 }
 
+const fn mcp(method: Method) -> Route {
+    Route { method, path: "/mcp", access: Access::Token(Scope::Mcp), target: Target::Mcp }
+}
+
 const fn act(path: &'static str, target: Target) -> Route {
     Route { method: Method::POST, path, access: Access::Token(Scope::Act), target }
 }
@@ -97,10 +110,16 @@ pub(crate) const ROUTES: &[Route] = &[
     open("/runs", Target::Shell),
     open("/run/{}", Target::Shell),
     open("/history", Target::Shell),
+    open("/undo/{}", Target::Shell),
     open("/plans", Target::Shell),
     open("/assets/{}", Target::Asset),
     read("/events", Target::Events),
+    read("/metrics", Target::Metrics),
+    mcp(Method::GET),
+    mcp(Method::POST),
+    mcp(Method::DELETE),
     read("/fragment/", Target::Fragment(Screen::Overview)),
+    read("/fragment/outlook", Target::Fragment(Screen::Outlook)),
     read("/fragment/tasks", Target::Fragment(Screen::List)),
     read("/fragment/task/{}", Target::Fragment(Screen::Task)),
     read("/fragment/log/{}", Target::Fragment(Screen::Log)),
@@ -110,8 +129,13 @@ pub(crate) const ROUTES: &[Route] = &[
     read("/fragment/runs", Target::Fragment(Screen::Runs)),
     read("/fragment/run/{}", Target::Fragment(Screen::Run)),
     read("/fragment/history", Target::Fragment(Screen::History)),
+    read("/fragment/undo/{}", Target::Fragment(Screen::Undo)),
+    read("/fragment/consequences/{}", Target::Fragment(Screen::Consequences)),
+    read("/fragment/diff/{}", Target::Fragment(Screen::Diff)),
+    read("/fragment/plan/{}", Target::Fragment(Screen::PlanFile)),
     read("/fragment/plans", Target::Fragment(Screen::Plans)),
     read("/api/v1", Target::Data(Data::Description)),
+    read("/api/v1/openapi.json", Target::Data(Data::OpenApi)),
     read("/api/v1/state", Target::Data(Data::State)),
     read("/api/v1/overview", Target::Data(Data::Overview)),
     read("/api/v1/tasks", Target::Data(Data::Tasks)),

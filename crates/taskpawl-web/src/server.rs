@@ -6,8 +6,8 @@ use hyper::header::IF_NONE_MATCH;
 use hyper::{Request, StatusCode};
 use serde_json::json;
 use taskpawl::model::task::ActorKind;
-use taskpawl::model::value::RunId;
-use taskpawl::{Error, HistoryFilter, Manager, RunFilter, Taskpawl, digest::RunNow};
+use taskpawl::model::value::{RunId, format_time};
+use taskpawl::{Error, HistoryFilter, Manager, RunState, Taskpawl, digest::RunNow};
 use taskpawl_http::{Answer, Guard, Listener, Place, Service, body_of};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -18,8 +18,12 @@ use crate::approvals::Approvals;
 use crate::assets;
 use crate::board::Cell;
 use crate::live::Hub;
+use crate::metrics::Metrics;
+use crate::openapi;
 use crate::options::{PageOptions, Scope, Tokens};
+use crate::outlook::Outlooks;
 use crate::output;
+use crate::past;
 use crate::request::Query;
 use crate::routes::{self, Access, Data, Target};
 use crate::runs::Runs;
@@ -38,8 +42,10 @@ pub(crate) struct Inner {
     pub(crate) reader: Manager,
     pub(crate) options: PageOptions,
     pub(crate) hub: Hub,
+    pub(crate) outlooks: Outlooks,
     runs: Runs,
     approvals: Approvals,
+    metrics: Metrics,
     stop: CancellationToken,
     streams: TaskTracker,
 }
@@ -60,13 +66,27 @@ impl PageServer {
         let reader = plans.manager().clone().with_kind(ActorKind::Person);
         let stop = CancellationToken::new();
         let hub = Hub::start(reader.clone(), stop.clone())?;
+        let metrics = Metrics::new(hub.board().revision());
+        let outlooks = Outlooks::default();
         let (runs, approvals, streams) = (Runs::default(), Approvals::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner { plans, reader, options, hub, runs, approvals, stop, streams })))
+        Ok(Self(Arc::new(Inner {
+            plans,
+            reader,
+            options,
+            hub,
+            outlooks,
+            runs,
+            approvals,
+            metrics,
+            stop,
+            streams,
+        })))
     }
 
     /// Serves holders of the tokens until `stop` fires.
     pub async fn serve(&self, listener: Listener, tokens: &Tokens, stop: CancellationToken) {
-        let guard = Arc::new(Guard::new(listener.address(), tokens.scopes()));
+        let guard = Guard::new(listener.address(), tokens.scopes()).with_stored(tokens.stored.clone());
+        let guard = Arc::new(guard);
         let endpoint = Endpoint { page: self.clone(), guard };
         // Streams end first: a connection with an open stream would never finish.
         let ended = self.0.stop.clone();
@@ -119,15 +139,25 @@ impl Endpoint {
         let scope = self.guard.look(method, uri, headers).admit(place)?;
         let Some((route, value)) = found else { return Ok(unknown(uri.path())) };
         if let Access::Token(needed) = route.access
-            && scope < needed
+            && !scope.allows(needed)
         {
-            return Ok(Problem::new(StatusCode::FORBIDDEN, "this token may only read").into_answer());
+            let why = format!("a token with the scope `{}` may not do this", scope.as_str());
+            return Ok(Problem::new(StatusCode::FORBIDDEN, why).into_answer());
+        }
+        if route.target == Target::Mcp {
+            return Ok(match &self.page.0.options.mcp {
+                Some(mount) => mount.answer(request).await,
+                None => Problem::missing("start it with `taskpawl serve --mcp`").into_answer(),
+            });
         }
         let known = headers.get(IF_NONE_MATCH).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
-        let asked = Asked { target: route.target, value, query: Query::of(uri.query()), scope };
+        let token = self.guard.token_name(headers).unwrap_or_default();
+        let asked = Asked { target: route.target, value, query: Query::of(uri.query()), scope, token };
         if asked.target == Target::Events {
             let inner = &self.page.0;
-            let events = inner.hub.events(&asked.query, &inner.streams, inner.stop.clone());
+            let (guard, headers) = (Arc::clone(&self.guard), headers.clone());
+            let is_current = move || guard.is_current(&headers);
+            let events = inner.hub.events(&asked.query, &inner.streams, inner.stop.clone(), is_current);
             return Ok(events.unwrap_or_else(Problem::into_answer));
         }
         let body = if *method == hyper::Method::POST {
@@ -157,6 +187,8 @@ pub(crate) struct Asked {
     pub(crate) value: String,
     pub(crate) query: Query,
     pub(crate) scope: Scope,
+    /// The beginning of the hash of the token, which names it in `taskpawl token list`.
+    pub(crate) token: String,
 }
 
 impl PageServer {
@@ -184,13 +216,17 @@ impl Inner {
         match asked.target {
             Target::Fragment(screen) => view::fragment(self, screen, asked).map(Reply::Html),
             Target::Data(data) => self.data(data, asked),
-            Target::Command => self.known(act::read::<Command>(body)?.give(self.plans.manager())),
+            Target::Command => act::read::<Command>(body)?.give(self),
             Target::StopRun => self.stop_run(&asked.value, act::read(body)?),
             Target::Approve => {
-                self.approvals.ask(&self.reader, self.options.approvals.as_ref(), &act::read(body)?)
+                let terminal = self.options.approvals.as_ref();
+                self.approvals.ask(&self.reader, terminal, &act::read(body)?, &asked.token)
             }
             Target::ApprovalState => self.approvals.state(&asked.value),
-            Target::Shell | Target::Asset | Target::Events | Target::StartRun => {
+            Target::Metrics => self
+                .known(self.metrics.text(&self.reader, self.hub.board().count_ready()))
+                .map(Reply::Metrics),
+            Target::Shell | Target::Asset | Target::Events | Target::StartRun | Target::Mcp => {
                 Err(Problem::missing("there is nothing here"))
             }
         }
@@ -212,7 +248,8 @@ impl Inner {
         let (reader, value) = (&self.reader, asked.value.as_str());
         Ok(match data {
             Data::Description => Reply::json(&describe()),
-            Data::Overview => Reply::json(&self.hub.board().columns()),
+            Data::OpenApi => Reply::Json(openapi::TEXT.into()),
+            Data::Overview => Reply::json(&past::shown(self, &asked.query)?.columns()),
             Data::Task => Reply::json(&self.known(reader.get(value))?),
             Data::Tasks => {
                 let (tasks, total) = view::list::matching(self, &asked.query)?;
@@ -224,9 +261,8 @@ impl Inner {
                 Reply::json(&self.known(Timeline::read(reader, &run))?)
             }
             Data::Runs => {
-                let runs = self.known(reader.runs(&RunFilter { limit: 100 }))?;
-                let runs: Vec<RunNow> = runs.into_iter().map(|run| RunNow::new(reader, run)).collect();
-                Reply::json(&json!({"runs": runs}))
+                let at = past::past(self, &asked.query)?.map(|past| past.at);
+                Reply::json(&json!({"runs": past::runs(self, at, 100)?}))
             }
             Data::Run => {
                 let run = self.known(reader.find_run(value).and_then(|id| reader.run(&id)))?;
@@ -243,11 +279,19 @@ impl Inner {
             }
             Data::Questions => Reply::json(&json!({"questions": self.known(reader.approval_requests(&[]))?})),
             Data::Output | Data::Find => self.output(data, asked)?,
-            Data::State => Reply::json(&self.state()?),
+            Data::State => Reply::json(&self.state(&asked.query)?),
         })
     }
 
-    fn state(&self) -> Result<serde_json::Value, Problem> {
+    fn state(&self, query: &Query) -> Result<serde_json::Value, Problem> {
+        if let Some(past) = past::past(self, query)? {
+            let mut runs = past::runs(self, Some(past.at), 100)?;
+            runs.retain(|run| run.state == RunState::Running);
+            return Ok(json!({
+                "revision": past.revision, "at": format_time(past.at), "counts": past.board().counts(),
+                "states": past.board().count_cells(), "runs": runs,
+            }));
+        }
         let runs = self.known(self.reader.read(|view| Ok(view.open_runs()?)))?;
         let runs: Vec<RunNow> = runs.into_iter().map(|run| RunNow::new(&self.reader, run)).collect();
         let questions = self.known(self.reader.approval_requests(&[]))?.len();
@@ -276,7 +320,7 @@ fn describe() -> serde_json::Value {
     let api = routes::ROUTES.iter().filter(|route| route.path.starts_with("/api/"));
     let routes: Vec<_> = api
         .map(|route| {
-            let scope = if route.access == Access::Token(Scope::Act) { "act" } else { "read" };
+            let scope = if let Access::Token(scope) = route.access { Some(scope) } else { None };
             json!({"method": route.method.as_str(), "path": route.path, "scope": scope})
         })
         .collect();

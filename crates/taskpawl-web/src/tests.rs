@@ -1,12 +1,17 @@
 //! The server as its clients see it: over TCP.
 
-use std::net::{Ipv4Addr, SocketAddr};
+mod answers;
+mod screens;
 
-use hyper::Method;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use taskpawl::model::task::Status;
-use taskpawl::{SandboxSettings, Taskpawl};
-use taskpawl_http::Listener;
+use taskpawl::{SandboxSettings, Source, Taskpawl};
+use taskpawl_http::{Listener, Mount, StoredTokens, plain, token_hash};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -31,7 +36,27 @@ struct Site {
 
 impl Site {
     async fn open(plan: &str, options: PageOptions) -> Self {
+        Self::open_with(plan, options, None).await
+    }
+
+    async fn open_with(plan: &str, options: PageOptions, stored: Option<StoredTokens<Scope>>) -> Self {
         let plans = Taskpawl::builder(":memory:").sandbox(SandboxSettings::off()).open().unwrap();
+        Self::of(plans, plan, options, stored).await
+    }
+
+    /// Opens a site with a clock and ids of its own.
+    async fn at(plan: &str, options: PageOptions, source: Arc<dyn Source>) -> Self {
+        let builder = Taskpawl::builder(":memory:").sandbox(SandboxSettings::off());
+        let plans = builder.source(source).actor("tester").open().unwrap();
+        Self::of(plans, plan, options, None).await
+    }
+
+    async fn of(
+        plans: Taskpawl,
+        plan: &str,
+        options: PageOptions,
+        stored: Option<StoredTokens<Scope>>,
+    ) -> Self {
         if !plan.is_empty() {
             plans.apply_text(plan, "test").await.unwrap();
         }
@@ -39,7 +64,9 @@ impl Site {
         let page =
             tokio::task::spawn_blocking(move || PageServer::new(&given, options)).await.unwrap().unwrap();
         let listener = Listener::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await.unwrap();
-        let (port, tokens, stop) = (listener.address().port(), Tokens::new(false), CancellationToken::new());
+        let (port, tokens, stop) =
+            (listener.address().port(), Tokens::new(false).with_mcp(), CancellationToken::new());
+        let tokens = Tokens { stored, ..tokens };
         let (server, known, until) = (page.clone(), tokens.clone(), stop.clone());
         let mut serving = JoinSet::new();
         serving.spawn(async move { server.serve(listener, &known, until).await });
@@ -55,6 +82,7 @@ impl Site {
         match scope {
             Scope::Read => &self.tokens.read,
             Scope::Act => self.tokens.act.as_deref().unwrap(),
+            Scope::Mcp => self.tokens.mcp.as_deref().unwrap(),
         }
     }
 
@@ -62,6 +90,7 @@ impl Site {
         let head = head
             .replace("PORT", &self.port.to_string())
             .replace("READ", self.token(Scope::Read))
+            .replace("AGENT", self.token(Scope::Mcp))
             .replace("TOKEN", self.token(Scope::Act));
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.unwrap();
         let request = format!("{head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
@@ -95,11 +124,14 @@ const AUTH: &str = "\r\nAuthorization: Bearer TOKEN";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_route_needs_its_scope() {
-    let site = Site::open(PLAN, PageOptions::default()).await;
+    let mcp = Mount::new(async |_| plain(StatusCode::OK, "the server for agents"));
+    let site = Site::open(PLAN, PageOptions { mcp: Some(mcp), ..PageOptions::default() }).await;
+    let holders =
+        [("", None), ("READ", Some(Scope::Read)), ("TOKEN", Some(Scope::Act)), ("AGENT", Some(Scope::Mcp))];
     for route in ROUTES.iter().filter(|route| route.path != "/events") {
         let path = route.path.replace("{}", if route.path.starts_with("/assets") { "app.js" } else { "a" });
         let kind = if route.method == Method::POST { "\r\nContent-Type: application/json" } else { "" };
-        for (token, scope) in [("", None), ("READ", Some(Scope::Read)), ("TOKEN", Some(Scope::Act))] {
+        for (token, scope) in holders {
             let auth =
                 if token.is_empty() { String::new() } else { format!("\r\nAuthorization: Bearer {token}") };
             let head = format!("{} {path} HTTP/1.1{HOST}{auth}{kind}", route.method);
@@ -107,7 +139,7 @@ async fn each_route_needs_its_scope() {
             let expected = match (route.access, scope) {
                 (Access::Open, _) => None,
                 (Access::Token(_), None) => Some(401),
-                (Access::Token(needed), Some(given)) => (given < needed).then_some(403),
+                (Access::Token(needed), Some(given)) => (!given.allows(needed)).then_some(403),
             };
             match expected {
                 Some(refused) => assert_eq!(status, refused, "{path} with {scope:?}"),
@@ -115,6 +147,55 @@ async fn each_route_needs_its_scope() {
             }
         }
     }
+    site.close().await;
+}
+
+#[test]
+fn scopes_are_what_the_table_says() {
+    let all = [Scope::Read, Scope::Act, Scope::Mcp];
+    let allowed = all.map(|given| all.map(|needed| given.allows(needed)));
+    assert_eq!(allowed, [[true, false, false], [true, true, false], [false, false, true]]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revoked_token_ends_its_stream_too() {
+    let valid = Arc::new(AtomicBool::new(true));
+    let known = Arc::clone(&valid);
+    let stored = StoredTokens(Arc::new(move |hash: &[u8; 32]| {
+        (known.load(Ordering::Relaxed) && *hash == token_hash("kept")).then_some(Scope::Read)
+    }));
+    let site = Site::open_with(PLAN, PageOptions::default(), Some(stored)).await;
+    let kept = format!("{HOST}\r\nAuthorization: Bearer kept");
+    let state = format!("GET /api/v1/state HTTP/1.1{kept}");
+    assert_eq!(site.send(&state, "").await.0, 200);
+    let mut stream = site.begin(&format!("GET /events HTTP/1.1{kept}"), "").await;
+    message(&mut stream, |_| true).await;
+    valid.store(false, Ordering::Relaxed);
+    assert_eq!(site.send(&state, "").await.0, 401);
+    site.plans.manager().cancel(&["a".to_owned()], None).unwrap();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert!(!String::from_utf8_lossy(&rest).contains("\"cells\""), "nothing more is sent");
+    site.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_count_tasks_and_calls_without_ids() {
+    let site = Site::open(PLAN, PageOptions::default()).await;
+    site.plans.run().await.unwrap();
+    let (status, text) = site.get("/metrics").await;
+    assert_eq!(status, 200);
+    for line in [
+        "taskpawl_tasks{status=\"failed\"} 1",
+        "taskpawl_tasks{status=\"done\"} 0",
+        "taskpawl_questions 1",
+        "taskpawl_open_runs 0",
+        "taskpawl_calls_total{status=\"failed\"} 1",
+        "taskpawl_call_duration_seconds_count 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing: {text}");
+    }
+    assert!(text.ends_with("# EOF\n") && !text.contains("gate"), "{text}");
     site.close().await;
 }
 

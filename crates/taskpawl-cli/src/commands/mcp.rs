@@ -218,6 +218,34 @@ fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
     Ok(Some(listener.access()?))
 }
 
+/// Returns the server for the port of the page: the tools of the plan, with the policy for agents.
+pub(super) fn for_page(app: &App, sandbox: &SandboxArgs, read_only: bool) -> Result<McpServer, CliError> {
+    let args = Args {
+        project: None,
+        allow: None,
+        read_only,
+        approve_elicited: false,
+        http: None,
+        allow_remote: false,
+        dialect: Vec::new(),
+        tools: None,
+        scope: None,
+        keep: false,
+        sandbox: sandbox.clone(),
+    };
+    let plans = plans(app, &args)?;
+    let options = ServerOptions {
+        read_only,
+        lease: app.config()?.lease,
+        run: running::configured(app)?,
+        found_later: app.servers()?.found_later(),
+        absent: Some(app.absent_tools()?),
+        line: CommandLine { actor: None, ..(*app.out().line).clone() },
+        ..ServerOptions::default()
+    };
+    McpServer::new(plans, options).map_err(taskpawl::OpenError::from).map_err(Into::into)
+}
+
 /// Returns whether the tools work on a project. Lists of sessions and queues do not.
 fn needs_project(args: &Args) -> bool {
     let is_apart = |served: &Served| matches!(served, Served::Dialect(Dialect::Session | Dialect::Queue));

@@ -6,6 +6,7 @@ use taskpawl::Taskpawl;
 use taskpawl::model::advice::CommandLine;
 use taskpawl::tools::OwnListener;
 use taskpawl_http::{ListenError, Listener};
+use taskpawl_mcp::McpServer;
 use taskpawl_web::{Ask, PageOptions, PageServer, Tokens, Words};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,16 +16,17 @@ use crate::commands::confirm::Terminal;
 use crate::commands::prune::keep_quota;
 use crate::commands::sandbox::SandboxArgs;
 use crate::commands::server_signals::Signals;
-use crate::commands::{history, print, running};
+use crate::commands::{history, mcp, page_files, print, running};
 use crate::error::CliError;
 use crate::text;
+use crate::tokens;
 
 /// Show the plan in a browser
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The page shows what runs and why the rest does not, tasks, logs, questions, runs and history.
 Prints one URL, whose part behind `#` has the token. Browsers never send that part, and a program without the token \
-gets nothing. The token ends with this command.
+gets nothing. The token ends with this command; `taskpawl token create` makes tokens that outlive it.
 The page may do what a program may do at the command line: retry, reopen, skip, cancel, block and unblock tasks, start and \
 stop runs. It approves nothing by itself: it shows a code, and the person at this terminal sees the question and types \
 the code.
@@ -32,6 +34,7 @@ the code.
 Examples:
   taskpawl serve
   taskpawl serve --read-only
+  taskpawl serve --mcp --json
   taskpawl serve --addr 127.0.0.1:8080")]
 pub(crate) struct Args {
     /// Listen on this address of this machine; port 0 is any free port
@@ -40,6 +43,9 @@ pub(crate) struct Args {
     /// Serve a page that only reads
     #[arg(long)]
     read_only: bool,
+    /// Also serve MCP to agents at /mcp, with a token of its own
+    #[arg(long)]
+    mcp: bool,
     #[command(flatten)]
     sandbox: SandboxArgs,
 }
@@ -62,6 +68,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let (sender, asks) = mpsc::channel(1);
     let terminal = if args.read_only { None } else { Terminal::of(app)? };
+    let agents = Agents::of(app, args)?;
     let options = PageOptions {
         run: running::configured(app)?,
         means: running::means(app)?,
@@ -72,6 +79,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             time: |at, now| text::time(at, Some(now)),
         },
         approvals: terminal.is_some().then_some(sender),
+        root: Some(app.root().to_owned()),
+        read_file: Some(page_files::reader(app, &args.sandbox)?),
+        mcp: agents.as_ref().map(|agents| agents.server.mounted(&agents.stop)),
     };
     let page = PageServer::new(&plans, options)?;
     if let Some(terminal) = terminal {
@@ -79,7 +89,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let ended = runtime.block_on(until_it_ends(app, args, &page));
+    let ended = runtime.block_on(until_it_ends(app, args, &page, agents.as_ref()));
     runtime.shutdown_background();
     finish(app, args, &plans, ended?)
 }
@@ -98,26 +108,63 @@ fn start(terminal: Terminal, asks: mpsc::Receiver<Ask>) -> Result<(), CliError> 
 }
 
 /// Serves, then waits for the runs of the page to end. The first signal stops starting calls, the second kills them.
-async fn until_it_ends(app: &App, args: &Args, page: &PageServer) -> Result<u8, CliError> {
+async fn until_it_ends(
+    app: &App,
+    args: &Args,
+    page: &PageServer,
+    agents: Option<&Agents>,
+) -> Result<u8, CliError> {
+    let stop_runs = || {
+        page.stop_runs();
+        agents.inspect(|agents| agents.server.stop_runs());
+    };
     let mut signals = Signals::listen().map_err(CliError::Runtime)?;
     let listener = Listener::open(args.addr, false).await.map_err(refused)?;
     // Programs of runs do not reach the page, even where its port is granted. An error means that the port is announced already.
     let _announced = OwnListener::announce(listener.address().port()).ok();
-    let tokens = Tokens::new(args.read_only);
+    let mut tokens = Tokens::new(args.read_only);
+    if agents.is_some() {
+        tokens = tokens.with_mcp();
+    }
+    tokens.stored = tokens::for_server(app, args.read_only)?;
     announce(app, &listener, &tokens)?;
     let stop = CancellationToken::new();
     let mut exit = tokio::select! {
         () = page.serve(listener, &tokens, stop.clone()) => 0,
-        exit = signals.stop(|| page.stop_runs()) => exit,
+        exit = signals.stop(stop_runs) => exit,
     };
     stop.cancel();
+    let end = async {
+        page.wait_for_runs().await;
+        if let Some(agents) = agents {
+            agents.stop.cancel();
+            agents.server.wait_for_runs().await;
+        }
+    };
+    tokio::pin!(end);
     for _ in 0..2 {
         tokio::select! {
-            () = page.wait_for_runs() => break,
-            signal = signals.stop(|| page.stop_runs()) => exit = signal,
+            () = &mut end => break,
+            signal = signals.stop(stop_runs) => exit = signal,
         }
     }
     Ok(exit)
+}
+
+/// The MCP server on the port of the page.
+struct Agents {
+    server: McpServer,
+    stop: CancellationToken,
+}
+
+impl Agents {
+    fn of(app: &App, args: &Args) -> Result<Option<Self>, CliError> {
+        if !args.mcp {
+            return Ok(None);
+        }
+        let server = mcp::for_page(app, &args.sandbox, args.read_only)?;
+        Ok(Some(Self { server, stop: CancellationToken::new() }))
+    }
 }
 
 fn announce(app: &App, listener: &Listener, tokens: &Tokens) -> Result<(), CliError> {
@@ -126,11 +173,19 @@ fn announce(app: &App, listener: &Listener, tokens: &Tokens) -> Result<(), CliEr
     let out = app.out();
     if out.is_json {
         let address = listener.address().to_string();
-        out.data(
-            &json!({"url": url(main), "token": main, "readUrl": url(&tokens.read), "address": address}),
-        )?;
+        let mut data =
+            json!({"url": url(main), "token": main, "readUrl": url(&tokens.read), "address": address});
+        if let Some(token) = &tokens.mcp {
+            data["mcpUrl"] = json!(format!("http://{address}/mcp"));
+            data["mcpToken"] = json!(token);
+        }
+        out.data(&data)?;
     } else {
-        out.print(format!("{}\n", url(main)))?;
+        let mcp = tokens
+            .mcp
+            .as_ref()
+            .map(|token| format!("http://{}/mcp\nAuthorization: Bearer {token}\n", listener.address()));
+        out.print(format!("{}\n{}", url(main), mcp.unwrap_or_default()))?;
     }
     Ok(())
 }

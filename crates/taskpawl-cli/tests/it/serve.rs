@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::harness::Cli;
+use crate::harness::{Cli, may_decide};
 
 /// A running server, which is killed on drop.
 struct Page {
@@ -90,4 +90,54 @@ fn addresses_that_others_reach_are_refused_with_another_way() {
     let refused = Cli::new().run(&["serve", "--addr", "192.0.2.1:80"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused}");
     assert!(refused.stderr.contains("ssh -L"), "{refused}");
+}
+
+#[test]
+fn tokens_that_outlive_a_server_are_valid_for_one_project_until_they_are_revoked() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::new();
+    let refused = cli.run(&["token", "create", "--scope", "read", "--expires", "2d"]);
+    assert_eq!(refused.code, Some(7), "a script creates no token: {refused}");
+    let made = cli
+        .by_person(&["token", "create", "--scope", "read", "--expires", "2d", "--name", "scraper", "--json"])
+        .ok();
+    let made = made.json()["data"].clone();
+    let (token, id) = (made["token"].as_str().unwrap(), made["id"].as_str().unwrap());
+    let stored = std::fs::read_to_string(cli.path(".local/state/taskpawl/tokens.json")).unwrap();
+    assert!(!stored.contains(token), "the token itself is not stored");
+    let page = Page::open(&cli, &[]);
+    let (status, metrics) = page.ask("GET", "/metrics", token, "");
+    assert!(status == 200 && metrics.contains("taskpawl_tasks"), "{status} {metrics}");
+    assert_eq!(page.ask("POST", "/api/v1/runs", token, "{}").0, 403);
+    let other = Cli::new();
+    assert_eq!(Page::open(&other, &[]).ask("GET", "/metrics", token, "").0, 401);
+    let listed = cli.run(&["token", "list", "--json"]).ok().json()["data"].clone();
+    assert_eq!((&listed[0]["id"], &listed[0]["name"]), (&made["id"], &"scraper".into()));
+    assert_eq!(cli.run(&["token", "revoke", "unknown"]).code, Some(2));
+    cli.run(&["token", "revoke", id]).ok();
+    assert_eq!(page.ask("GET", "/metrics", token, "").0, 401, "a server that runs refuses it at once");
+    for wrong in ["0s", "400d", "3 weeks"] {
+        assert_eq!(
+            cli.run(&["token", "create", "--scope", "act", "--expires", wrong]).code,
+            Some(2),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn agents_use_the_port_of_the_page_with_a_token_of_their_own() {
+    let cli = Cli::new();
+    let page = Page::open(&cli, &["--mcp"]);
+    let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}}"#;
+    let agent = page.text("mcpToken").to_owned();
+    assert!(page.text("mcpUrl").ends_with("/mcp"));
+    assert_eq!(page.ask("POST", "/mcp", page.text("token"), list).0, 403);
+    assert_eq!(page.ask("GET", "/api/v1/state", &agent, "").0, 403);
+    let (status, tools) = page.ask("POST", "/mcp", &agent, list);
+    assert!(![401, 403, 404].contains(&status), "{status} {tools}");
+    let without = Page::open(&Cli::new(), &[]);
+    assert!(without.data.get("mcpToken").is_none());
 }

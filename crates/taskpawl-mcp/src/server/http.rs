@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use taskpawl::tools::OwnListener;
-use taskpawl_http::{Answer, Guard, Listener, Place, Service, new_token, plain};
+use taskpawl_http::{Answer, Guard, Listener, Mount, Place, Service, new_token, plain};
 use tokio_util::sync::CancellationToken;
 
 use self::eras::Eras;
@@ -60,6 +60,15 @@ impl McpServer {
     /// kept; no other request depends on an earlier one.
     pub async fn serve_http(&self, listener: HttpListener, stop: CancellationToken) {
         serve_behind(self, listener, stop).await;
+    }
+
+    /// Returns the server for a listener of another server, which checks the token of each request. It works until `stop` fires.
+    pub fn mounted(&self, stop: &CancellationToken) -> Mount {
+        let eras = Eras::new(self, stop);
+        Mount::new(move |request| {
+            let eras = eras.clone();
+            async move { eras.answer(request).await }
+        })
     }
 }
 

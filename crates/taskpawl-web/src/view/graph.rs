@@ -16,27 +16,38 @@ use crate::server::{Asked, Inner};
 const MAX_NODES: usize = 150;
 
 /// Size of a node, and distance between nodes.
-const WIDTH: usize = 168;
+const WIDTH: usize = 188;
 const HEIGHT: usize = 34;
-const ACROSS: usize = 220;
+const ACROSS: usize = 240;
 const DOWN: usize = 46;
 
 /// Characters of an id that fit into a node.
-const MAX_LABEL: usize = 20;
+const MAX_LABEL: usize = 24;
 
 /// A task of a cone, or several that look the same from it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ConeNode {
     id: TaskId,
-    state: &'static str,
-    #[serde(skip)]
-    cell: CellWord,
+    /// The state that matters most among its tasks.
+    state: Cell,
     /// Number of tasks that it stands for.
     count: usize,
+    /// Their number by state.
+    states: BTreeMap<&'static str, usize>,
+    /// It is on the longest chain of unfinished tasks.
+    critical: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct CellWord(Cell);
+impl ConeNode {
+    /// Describes its tasks, such as `×47: 45 done, 2 failed`.
+    fn words(&self) -> String {
+        if self.count == 1 {
+            return self.state.name().to_owned();
+        }
+        let states: Vec<String> = self.states.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        format!("×{}: {}", self.count, states.join(", "))
+    }
+}
 
 /// The dependencies and dependents of a task, direct and indirect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,15 +61,21 @@ pub(crate) struct Cone {
     truncated: bool,
 }
 
-/// Tasks by their dependencies, dependents and state.
-type Groups = BTreeMap<(Vec<Key>, Vec<Key>, char), Vec<Key>>;
+/// Tasks by their dependencies and dependents; the task itself is alone in its group.
+type Groups = BTreeMap<(bool, Vec<Key>, Vec<Key>), Vec<Key>>;
 
 /// Returns the cone of a task.
 pub(crate) fn cone(page: &Inner, id: &str) -> Result<Cone, Problem> {
-    page.known(page.reader.read(|view| {
+    let mut cone = page.known(page.reader.read(|view| {
         let key = resolve(view, id)?;
         Ok(read(view, key)?)
-    }))
+    }))?;
+    let outlook = page.outlooks.get(page)?;
+    let critical = outlook.critical();
+    for node in &mut cone.nodes {
+        node.critical = critical.contains(&node.id);
+    }
+    Ok(cone)
 }
 
 fn read(view: &dyn View, of: Key) -> ViewResult<Cone> {
@@ -82,34 +99,45 @@ fn read(view: &dyn View, of: Key) -> ViewResult<Cone> {
     for key in &keys {
         let within =
             |others: Vec<Key>| others.into_iter().filter(|other| keys.contains(other)).collect::<Vec<_>>();
-        let node = view.node(*key)?;
-        // The task itself is never one of several.
-        let letter = if *key == of { ' ' } else { node.map_or('w', |node| Cell::of(&node).letter()) };
         groups
-            .entry((within(view.dependencies(*key)?), within(view.dependents(*key)?), letter))
+            .entry((*key == of, within(view.dependencies(*key)?), within(view.dependents(*key)?)))
             .or_default()
             .push(*key);
     }
     of_groups(view, of, &groups, truncated)
 }
 
-/// Draws tasks with the same neighbours and the same state as one node.
+/// Draws tasks with the same neighbours as one node.
 fn of_groups(view: &dyn View, of: Key, groups: &Groups, truncated: bool) -> ViewResult<Cone> {
     let (mut nodes, mut at) = (Vec::new(), BTreeMap::new());
     for keys in groups.values() {
         for key in keys {
             at.insert(*key, nodes.len());
         }
-        let (Some(id), Some(node)) = (view.id(keys[0])?, view.node(keys[0])?) else { continue };
-        let cell = Cell::of(&node);
-        nodes.push(ConeNode { id, state: cell.name(), cell: CellWord(cell), count: keys.len() });
+        nodes.push(node_of(view, keys)?);
     }
     let mut edges = BTreeSet::new();
-    for ((dependencies, ..), keys) in groups {
+    for ((_, dependencies, _), keys) in groups {
         edges.extend(dependencies.iter().map(|dependency| (at[dependency], at[&keys[0]])));
     }
     let task = view.id(of)?.unwrap_or_else(|| TaskId::from(""));
     Ok(Cone { task, nodes, edges: edges.into_iter().collect(), truncated })
+}
+
+fn node_of(view: &dyn View, keys: &[Key]) -> ViewResult<ConeNode> {
+    let (mut states, mut shown) = (BTreeMap::new(), None);
+    for key in keys {
+        let Some(node) = view.node(*key)? else { continue };
+        let cell = Cell::of(&node);
+        *states.entry(cell.name()).or_insert(0) += 1;
+        // The node shows the state that matters most, and leads to a task in this state.
+        if shown.is_none_or(|(rank, _, _)| cell.rank() < rank) {
+            shown = Some((cell.rank(), cell, *key));
+        }
+    }
+    let (_, state, key) = shown.unwrap_or((0, Cell::Waiting, keys[0]));
+    let id = view.id(key)?.unwrap_or_else(|| TaskId::from(""));
+    Ok(ConeNode { id, state, count: keys.len(), states, critical: false })
 }
 
 /// Returns the cone of a task as a drawing, and as a list of the same.
@@ -118,7 +146,7 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
     Ok(html! {
         h1 { "Graph of " (part::task_link(&cone.task)) }
         p.quiet {
-            "Dependencies stand to the left, dependents to the right."
+            "Dependencies stand to the left, dependents to the right; arrow keys walk along the edges. Outlined tasks are the longest chain that is left."
             @if cone.truncated { " Only the nearest " (MAX_NODES) " are drawn." }
         }
         (drawn(&cone))
@@ -134,9 +162,10 @@ fn drawn(cone: &Cone) -> Markup {
             svg width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) {
                 @for (from, to) in &cone.edges {
                     @let ((x1, y1), (x2, y2)) = (place(*from), place(*to));
-                    path.edge d=(curve(x1 + WIDTH, y1 + HEIGHT / 2, x2, y2 + HEIGHT / 2)) {}
+                    @let is_critical = cone.nodes[*from].critical && cone.nodes[*to].critical;
+                    path class=(if is_critical { "edge critical" } else { "edge" }) d=(curve(x1 + WIDTH, y1 + HEIGHT / 2, x2, y2 + HEIGHT / 2)) {}
                 }
-                @for (at, node) in cone.nodes.iter().enumerate() { (box_of(cone, node, place(at))) }
+                @for (at, node) in cone.nodes.iter().enumerate() { (box_of(cone, at, node, place(at))) }
             }
         }
     }
@@ -147,21 +176,26 @@ fn curve(x1: usize, y1: usize, x2: usize, y2: usize) -> String {
     format!("M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}")
 }
 
-fn box_of(cone: &Cone, node: &ConeNode, (x, y): (usize, usize)) -> Markup {
-    let cell = node.cell.0;
+fn box_of(cone: &Cone, at: usize, node: &ConeNode, (x, y): (usize, usize)) -> Markup {
     let id = node.id.as_str();
-    let label: String = id.chars().take(MAX_LABEL).collect();
-    let count = if node.count > 1 { format!(" ×{}", node.count) } else { String::new() };
+    let words = node.words();
+    let label = if node.count > 1 { words.as_str() } else { id };
+    let short: String = label.chars().take(MAX_LABEL).collect();
+    let ends = |is_after: bool| -> String {
+        let edges = cone.edges.iter().filter(|(from, to)| if is_after { *from == at } else { *to == at });
+        edges.map(|(from, to)| if is_after { to } else { from }.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let class = if node.id == cone.task { "node here" } else { "node" };
     let path = if node.id == cone.task {
         format!("/task/{}", part::segment(id))
     } else {
         format!("/graph/{}", part::segment(id))
     };
     html! {
-        a href=(path) class=(if node.id == cone.task { "node here" } else { "node" }) {
-            title { (part::line(id)) (count) ": " (cell.name()) }
-            rect class={ "f-" (cell.letter()) } x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="6" {}
-            text x=(x + 12) y=(y + 22) { (part::line(&label)) @if label.len() < id.len() { "…" } (count) }
+        a href=(path) class={ (class) @if node.critical { " critical" } } data-node=(at) data-before=(ends(false)) data-after=(ends(true)) {
+            title { (part::line(id)) @if node.count > 1 { " and " (node.count - 1) " like it" } ": " (words) }
+            rect class={ "f-" (node.state.letter()) } x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="6" {}
+            text x=(x + 12) y=(y + 22) { (part::line(&short)) @if short.len() < label.len() { "…" } }
         }
     }
 }

@@ -43,7 +43,7 @@ fn row(page: &Inner, entry: &HistoryEntry, has_tasks: bool) -> Markup {
     let event = &entry.event;
     html! {
         tr data-key=(event.revision) {
-            td.number { (event.revision) }
+            td.number { a href={ "/undo/" (event.revision) } title="Preview of an undo" { (event.revision) } }
             td { (part::time(page, event.at)) }
             @if has_tasks { td { @if let Some(task) = &event.task { (part::task_link(task)) } } }
             td.wide {

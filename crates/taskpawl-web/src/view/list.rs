@@ -2,36 +2,42 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use taskpawl::model::task::Task;
-use taskpawl::model::value::TaskId;
-use taskpawl::model::view::Query as TaskQuery;
+use taskpawl::model::value::{Key, TaskId};
+use taskpawl::model::view::{Query as TaskQuery, View, ViewResult};
 
 use super::part;
 use crate::answer::Problem;
 use crate::board::Cell;
+use crate::past::{self, Past};
 use crate::request::Query;
 use crate::server::{Asked, Inner};
 
 /// Tasks of one page of the list.
 const PAGE: usize = 100;
 
+/// The most tasks that one request gets.
+const MAX_PAGE: usize = 1_000;
+
 /// Returns one page of the tasks that a query matches, and their number.
 pub(crate) fn matching(page: &Inner, query: &Query) -> Result<(Vec<Task>, usize), Problem> {
     let offset: usize = query.number("offset")?.unwrap_or_default();
+    let limit: usize = query.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE);
     let letters = query.text("state").unwrap_or_default();
+    let past = past::past(page, query)?;
     let ids: Vec<TaskId> = match query.text("q") {
         Some(words) => {
             let found = page.known(page.reader.read(|view| {
-                let keys = view.find(&task_query(words))?;
-                let ids = keys.into_iter().map(|key| Ok((view.id(key)?, view.node(key)?)));
-                Ok(ids.collect::<Result<Vec<_>, taskpawl::model::view::ViewError>>()?)
+                let keys = view.find(&task_query(words))?.into_iter();
+                let found = keys.map(|key| Ok((view.id(key)?, cell_in(view, past.as_ref(), key)?)));
+                Ok(found.collect::<Result<Vec<_>, taskpawl::model::view::ViewError>>()?)
             }))?;
             let wanted = |cell: Cell| letters.is_empty() || letters.contains(cell.letter());
-            let found = found.into_iter().filter_map(|(id, node)| Some((id?, Cell::of(&node?))));
+            let found = found.into_iter().filter_map(|(id, cell)| Some((id?, cell?)));
             found.filter(|(_, cell)| wanted(*cell)).map(|(id, _)| id).collect()
         }
-        None => page.hub.board().ids_in(letters).cloned().collect(),
+        None => past::shown(page, query)?.ids_in(letters).cloned().collect(),
     };
-    let wanted: Vec<String> = ids.iter().skip(offset).take(PAGE).map(ToString::to_string).collect();
+    let wanted: Vec<String> = ids.iter().skip(offset).take(limit).map(ToString::to_string).collect();
     // A task may be deleted between the two reads; the next change reads the list again.
     let tasks = page.known(page.reader.get_all(&wanted))?;
     Ok((tasks, ids.len()))
@@ -54,25 +60,34 @@ fn task_query(words: &str) -> TaskQuery {
     query
 }
 
-/// Returns the states of tasks by id.
-pub(super) fn cells(page: &Inner, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Cell>, Problem> {
+fn cell_in(view: &dyn View, past: Option<&Past>, key: Key) -> ViewResult<Option<Cell>> {
+    match past {
+        Some(past) => Ok(past.board().cell_of(key)),
+        None => Ok(view.node(key)?.map(|node| Cell::of(&node))),
+    }
+}
+
+/// Returns the states of tasks by id: now, or in the past.
+pub(super) fn cells(
+    page: &Inner,
+    past: Option<&Past>,
+    ids: &[TaskId],
+) -> Result<BTreeMap<TaskId, Cell>, Problem> {
     page.known(page.reader.read(|view| {
         let mut cells = BTreeMap::new();
         for id in ids {
-            let key = view.key(id.as_str())?;
-            let node = key.map(|key| view.node(key)).transpose()?.flatten();
-            cells.extend(node.map(|node| (id.clone(), Cell::of(&node))));
+            let Some(key) = view.key(id.as_str())? else { continue };
+            cells.extend(cell_in(view, past, key)?.map(|cell| (id.clone(), cell)));
         }
         Ok(cells)
     }))
 }
 
 /// Returns tasks as a table.
-fn table(page: &Inner, tasks: &[Task]) -> Result<Markup, Problem> {
+fn table(page: &Inner, past: Option<&Past>, tasks: &[Task]) -> Result<Markup, Problem> {
     let ids: Vec<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
-    let cells = cells(page, &ids)?;
+    let cells = cells(page, past, &ids)?;
     Ok(html! {
-        div.table tabindex="0" role="region" aria-label="Tasks" {
             table {
                 thead {
                     tr {
@@ -83,45 +98,52 @@ fn table(page: &Inner, tasks: &[Task]) -> Result<Markup, Problem> {
                         th scope="col" { "Changed" }
                     }
                 }
-                tbody { @for task in tasks { (row(page, task, cells.get(&task.id).copied())) } }
+                tbody { @for task in tasks { (row(page, past, task, cells.get(&task.id).copied())) } }
             }
-        }
     })
 }
 
 /// Returns the tasks that matter most, by state, at most `most`.
-pub(super) fn first(page: &Inner, most: usize) -> Result<Markup, Problem> {
+pub(super) fn first(page: &Inner, query: &Query, most: usize) -> Result<Markup, Problem> {
+    let past = past::past(page, query)?;
     let ids: Vec<String> = {
-        let board = page.hub.board();
+        let board = past::shown(page, query)?;
         let states = Cell::ALL.map(|(_, letter, _)| letter.to_string());
         let ids = states.iter().flat_map(|letter| board.ids_in(letter)).take(most);
         ids.map(ToString::to_string).collect()
     };
-    table(page, &page.known(page.reader.get_all(&ids))?)
+    let table = table(page, past.as_ref(), &page.known(page.reader.get_all(&ids))?)?;
+    Ok(html! { div.table tabindex="0" role="region" aria-label="Tasks" { (table) } })
 }
 
 /// Returns the list of tasks, which has everything that the matrix shows.
 pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
     let (tasks, total) = matching(page, &asked.query)?;
     let offset: usize = asked.query.number("offset")?.unwrap_or_default();
+    let past = past::past(page, &asked.query)?;
     Ok(html! {
         h1 { "Tasks" }
-        (search(page, &asked.query))
+        @if let Some(past) = &past { (part::past(page, past, "/tasks")) }
+        (search(page, &asked.query)?)
         @if tasks.is_empty() {
             (part::empty("No task matches.", "Choose another state, or search for other words."))
         } @else {
-            p.quiet role="status" { (offset + 1) "–" (offset + tasks.len()) " of " (total) }
-            (table(page, &tasks)?)
+            p.quiet role="status" { (total) @if total == 1 { " task" } @else { " tasks" } }
+            // A script shows all of them in one list, and reads what is seen.
+            div #list.table data-keep[total > PAGE] data-total=(total) data-offset=(offset) tabindex="0" role="region" aria-label="Tasks" {
+                (table(page, past.as_ref(), &tasks)?)
+            }
             (pager(&asked.query, offset, total))
         }
     })
 }
 
-fn search(page: &Inner, query: &Query) -> Markup {
-    let counts = page.hub.board().count_cells();
+fn search(page: &Inner, query: &Query) -> Result<Markup, Problem> {
+    let counts = past::shown(page, query)?.count_cells();
     let chosen = query.text("state").unwrap_or_default();
-    html! {
+    Ok(html! {
         form.search data-path="/tasks" role="search" {
+            @if let Some(at) = query.text("at") { input type="hidden" name="at" value=(at); }
             label { "Search " input type="search" name="q" value=(query.text("q").unwrap_or_default()) placeholder="id, name, plan:NAME or label:NAME"; }
             label {
                 "State "
@@ -134,11 +156,13 @@ fn search(page: &Inner, query: &Query) -> Markup {
             }
             button type="submit" { "Show" }
         }
-    }
+    })
 }
 
-fn row(page: &Inner, task: &Task, cell: Option<Cell>) -> Markup {
+fn row(page: &Inner, past: Option<&Past>, task: &Task, cell: Option<Cell>) -> Markup {
+    // Error and reason are those of today.
     let detail = task.error.clone().or_else(|| task.blocked_reason.as_ref().map(page.options.words.reason));
+    let detail = detail.filter(|_| past.is_none());
     html! {
         tr data-key=(task.id) {
             td { @if let Some(cell) = cell { (part::state(cell)) } }
@@ -155,7 +179,7 @@ fn row(page: &Inner, task: &Task, cell: Option<Cell>) -> Markup {
 
 fn pager(query: &Query, offset: usize, total: usize) -> Markup {
     let link = |offset: usize| {
-        let words = [("q", query.text("q")), ("state", query.text("state"))];
+        let words = [("q", query.text("q")), ("state", query.text("state")), ("at", query.text("at"))];
         let kept =
             words.into_iter().filter_map(|(name, value)| Some(format!("&{name}={}", part::segment(value?))));
         format!("/tasks?offset={offset}{}", kept.collect::<String>())

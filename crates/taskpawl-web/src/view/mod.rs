@@ -1,15 +1,20 @@
 //! Fragments of the page. maud escapes every value; nothing here writes HTML as text.
 
 mod call;
+mod consequences;
+mod diff;
 pub(crate) mod graph;
 mod history;
 pub(crate) mod list;
 mod log;
+mod outlook;
 mod overview;
 mod part;
+mod plans;
 mod questions;
 mod runs;
 mod task;
+mod undo;
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -61,15 +66,20 @@ const SCREENS: [(&str, &str); 6] = [
 pub(crate) fn fragment(page: &Inner, screen: Screen, asked: &Asked) -> Result<Markup, Problem> {
     match screen {
         Screen::Overview => overview::fragment(page, asked),
+        Screen::Outlook => outlook::fragment(page),
         Screen::List => list::fragment(page, asked),
         Screen::Task => task::fragment(page, asked),
         Screen::Log => log::fragment(page, asked),
         Screen::Lines => log::lines(page, asked),
         Screen::Questions => questions::fragment(page, asked),
-        Screen::Runs => runs::fragment(page),
+        Screen::Runs => runs::fragment(page, asked),
         Screen::Run => runs::one(page, asked),
         Screen::Graph => graph::fragment(page, asked),
+        Screen::PlanFile => plans::file(page, asked),
+        Screen::Diff => diff::fragment(page, asked),
+        Screen::Undo => undo::fragment(page, asked),
+        Screen::Consequences => consequences::fragment(page, asked),
         Screen::History => history::fragment(page, asked),
-        Screen::Plans => overview::plans(page),
+        Screen::Plans => plans::fragment(page),
     }
 }

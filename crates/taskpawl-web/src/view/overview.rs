@@ -1,14 +1,17 @@
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 use taskpawl::Digest;
 use taskpawl::RunState;
 use taskpawl::digest::{Failures, NextAction, RunNow, Running};
-use taskpawl::model::task::{PlanRecord, Status};
+use taskpawl::model::task::Status;
 use taskpawl::model::value::TaskId;
 
 use super::{list, part};
 use crate::answer::Problem;
 use crate::board::Cell;
 use crate::options::Scope;
+use crate::past::{self, Past};
 use crate::server::{Asked, Inner};
 
 /// Entries of each list beside the matrix.
@@ -19,6 +22,9 @@ const MAX_TASKS: usize = 40;
 
 /// Returns counts, matrix and what needs attention.
 pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+    if let Some(shown) = past::past(page, &asked.query)? {
+        return past(page, asked, &shown);
+    }
     let digest = page.known(Digest::gather(&page.reader, MAX_LISTED, &page.options.means))?;
     if digest.total == 0 {
         return Ok(html! {
@@ -29,16 +35,44 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
     }
     Ok(html! {
         (head(page, asked, &digest))
-        (filters(page))
+        div #outlook data-keep {}
+        (filters(&page.hub.board().count_cells(), None))
         div.columns {
-            div { (matrix()) section { h2 { "Tasks" } (list::first(page, MAX_TASKS)?) p { a href="/tasks" { "All tasks" } } } }
+            div { (matrix(digest.total >= LEAST_FOLDED)) section { h2 { "Tasks" } (list::first(page, &asked.query, MAX_TASKS)?) p { a href="/tasks" { "All tasks" } } } }
             div.attention { (attention(page, &digest)) }
         }
     })
 }
 
+/// Tasks of a plan whose ended bands the matrix folds; its script has the same number.
+const LEAST_FOLDED: u64 = 200;
+
+/// Returns counts and matrix of an earlier revision.
+fn past(page: &Inner, asked: &Asked, past: &Past) -> Result<Markup, Problem> {
+    let count = |status| past.board().counts().get(&status).copied().unwrap_or_default();
+    let all: u64 = past.board().counts().values().sum();
+    let dropped = count(Status::Cancelled) + count(Status::Skipped);
+    Ok(html! {
+        div.head { h1 { "Overview" } }
+        (part::past(page, past, "/"))
+        (progress(count(Status::Done), all - dropped, dropped))
+        (filters(&past.board().count_cells(), Some(past.revision)))
+        (matrix(all >= LEAST_FOLDED))
+        section { h2 { "Tasks" } (list::first(page, &asked.query, MAX_TASKS)?) }
+    })
+}
+
+fn progress(done: u64, all: u64, dropped: u64) -> Markup {
+    html! {
+        div.progress {
+            progress max=(all.max(1)) value=(done) aria-label="Finished tasks" {}
+            span { strong { (done) } " of " (all) " done" @if dropped > 0 { ", " (dropped) " not needed" } }
+        }
+    }
+}
+
 /// Returns the place of the matrix, which a script draws.
-fn matrix() -> Markup {
+fn matrix(is_large: bool) -> Markup {
     html! {
         section.matrix aria-labelledby="matrix-title" {
             h2 #matrix-title { "Tasks by layer" }
@@ -46,7 +80,10 @@ fn matrix() -> Markup {
                 canvas tabindex="0" role="img" aria-label="Matrix of all tasks. The list of tasks has the same as text." {}
                 p.tip role="status" {}
             }
-            p.quiet { "One cell a task; a task stands below what it depends on." }
+            p.quiet {
+                "One cell a task; a task stands below what it depends on. "
+                @if is_large { "Bands whose tasks have all ended are folded. " button type="button" data-fold { "Unfold ended bands" } }
+            }
         }
     }
 }
@@ -68,10 +105,7 @@ fn head(page: &Inner, asked: &Asked, digest: &Digest) -> Markup {
             }
             (controls(page, asked, digest))
         }
-        div.progress {
-            progress max=(all.max(1)) value=(done) aria-label="Finished tasks" {}
-            span { strong { (done) } " of " (all) " done" @if dropped > 0 { ", " (dropped) " not needed" } }
-        }
+        (progress(done, all, dropped))
     }
 }
 
@@ -108,13 +142,13 @@ pub(super) fn short(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
-fn filters(page: &Inner) -> Markup {
-    let counts = page.hub.board().count_cells();
+fn filters(counts: &BTreeMap<char, u64>, at: Option<u64>) -> Markup {
+    let at = at.map(|at| format!("&at={at}")).unwrap_or_default();
     html! {
         ul.filters aria-label="Tasks by state" {
             @for (cell, letter, _) in Cell::ALL {
                 @if let Some(count) = counts.get(&letter) {
-                    li { a href={ "/tasks?state=" (letter) } { (part::state(cell)) " " strong { (count) } } }
+                    li { a href={ "/tasks?state=" (letter) (at) } { (part::state(cell)) " " strong { (count) } } }
                 }
             }
         }
@@ -189,27 +223,4 @@ fn running(page: &Inner, call: &Running) -> Markup {
 
 fn action(page: &Inner, next: &NextAction) -> Markup {
     html! { li { code { (part::line(&page.options.line.of(next.command.advice()))) } p.quiet { (part::line(&next.why)) } } }
-}
-
-/// Returns the plans of the store.
-pub(super) fn plans(page: &Inner) -> Result<Markup, Problem> {
-    let mut plans = page.known(page.reader.read(|view| Ok(view.plans()?)))?;
-    plans.sort_by_key(|plan| std::cmp::Reverse(plan.applied_at));
-    Ok(html! {
-        h1 { "Plans" }
-        @if plans.is_empty() { (part::empty("No plan was applied.", "Tasks that were created one by one belong to no plan.")) }
-        @for plan in &plans { (plan_card(page, plan)) }
-    })
-}
-
-fn plan_card(page: &Inner, plan: &PlanRecord) -> Markup {
-    let header = serde_json::to_string_pretty(&plan.header).unwrap_or_default();
-    html! {
-        section.card {
-            h2 { (part::line(&plan.name)) }
-            @if let Some(text) = plan.header.get("description").and_then(|text| text.as_str()) { p { (part::text(text)) } }
-            p.quiet { @if let Some(at) = plan.applied_at { "applied " (part::time(page, at)) ", " } a href={ "/tasks?q=plan%3A" (part::segment(&plan.name)) } { "its tasks" } }
-            details { summary { "Header of the file" } pre tabindex="0" { (part::text(&header)) } }
-        }
-    }
 }

@@ -7,6 +7,7 @@ use taskpawl_text::{revealed, revealed_line};
 
 use crate::board::Cell;
 use crate::options::Scope;
+use crate::past::Past;
 use crate::server::{Asked, Inner};
 
 /// Returns the state of a task as a shape, a colour and a word.
@@ -88,6 +89,16 @@ pub(super) fn button(asked: &Asked, button: &Button<'_>) -> Markup {
                 button type="button" data-command=(command) data-id=(id) data-confirm=[confirm.as_ref()] { (label) }
             }
             code { (revealed_line(line)) }
+        }
+    }
+}
+
+/// Returns the remark that a screen shows an earlier revision.
+pub(super) fn past(page: &Inner, past: &Past, path: &str) -> Markup {
+    html! {
+        p.past role="note" {
+            "Statuses, counts and runs of revision " strong { (past.revision) } ", " (time(page, past.at)) ". Names, dependencies and plans are those of today. "
+            a href=(path) data-now { "Show the present" }
         }
     }
 }

@@ -1,10 +1,14 @@
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
+use serde_json::Value;
 use taskpawl::model::advice::Advice;
 use taskpawl::model::task::{ApprovalRequest, AskedCall};
 use taskpawl_text::revealed_line;
 
 use super::{call, part};
 use crate::answer::Problem;
+use crate::approvals::is_repeatable;
 use crate::options::Scope;
 use crate::server::{Asked, Inner};
 
@@ -31,9 +35,28 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
             @if may_ask && plain.len() > 1 {
                 p { button type="button" data-approve=(named(&plain)) { "Approve these " (plain.len()) } }
             }
+            (for_a_time(may_ask, &requests))
         }
         @for request in &requests { (question(page, may_ask, request)) }
     })
+}
+
+/// Returns a button for each plan and rule with questions that may be approved for ten minutes.
+fn for_a_time(may_ask: bool, requests: &[ApprovalRequest]) -> Markup {
+    let mut groups: BTreeMap<_, Vec<&ApprovalRequest>> = BTreeMap::new();
+    for request in requests.iter().filter(|request| may_ask && is_repeatable(request)) {
+        groups.entry((&request.plan, &request.why)).or_default().push(request);
+    }
+    html! {
+        @for ((plan, why), requests) in &groups {
+            p {
+                button.plainer type="button" data-approve=(named(requests)) data-minutes="10" {
+                    "Approve for 10 minutes: " (requests.len()) " of plan " (part::line(plan.as_deref().unwrap_or_default()))
+                }
+                @if let Some(why) = why { " " span.quiet { "because " (part::line(why)) } }
+            }
+        }
+    }
 }
 
 /// Returns the tasks and the hashes of questions, as the request that approves them names them.
@@ -63,13 +86,99 @@ fn question(page: &Inner, may_ask: bool, request: &ApprovalRequest) -> Markup {
             @if let Some(end) = request.expires_at {
                 p { "Until " (part::time(page, end)) ", then: " (part::line(request.on_expiry.as_deref().unwrap_or("reject"))) }
             }
-            @if may_ask && request.is_plain() {
-                p { button type="button" data-approve=(named(&[request])) { "Approve" } }
+            details.lazy data-load={ "/fragment/consequences/" (part::segment(request.task.as_str())) } {
+                summary { "What follows from yes and no" }
+                div data-keep { p.quiet { "Loading" } }
             }
+            @if !request.calls.is_empty() {
+                details.lazy data-load={ "/fragment/diff/" (part::segment(request.task.as_str())) } {
+                    summary { "What changes" }
+                    div data-keep { p.quiet { "Loading" } }
+                }
+            }
+            @if may_ask { (answers(page, request)) }
             ul.plain {
                 @for advice in Advice::decisions_of(request) { li { code { (part::line(&page.options.line.of(&advice))) } } }
             }
             p.quiet { "hash " code { (request.hash.chars().take(12).collect::<String>()) } }
+        }
+    }
+}
+
+/// Returns the buttons that answer a question, and the form for other arguments of its only call.
+fn answers(page: &Inner, request: &ApprovalRequest) -> Markup {
+    let named = named(&[request]);
+    html! {
+        div.action {
+            @if request.is_plain() { button type="button" data-approve=(named) { "Approve" } }
+            @for option in &request.options {
+                button type="button" data-approve=(named) data-answer=(option) { (part::line(option)) }
+            }
+        }
+        @if request.is_plain() && let [call] = &request.calls[..] {
+            details { summary { "Approve with other arguments" } (form(page, request, call)) }
+        }
+    }
+}
+
+/// Returns a field for each argument: by the schema of the tool, and as JSON where the schema has no plain type.
+fn form(page: &Inner, request: &ApprovalRequest, call: &AskedCall) -> Markup {
+    let spec = page.plans.tool_specs().into_iter().find(|spec| spec.name == call.tool);
+    let schema = spec.map(|spec| spec.args_schema).unwrap_or_default();
+    let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut names: Vec<&String> = call.args.keys().chain(properties.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    html! {
+        form.edit data-edit data-task=(request.task) data-hash=(request.hash) {
+            @for name in names {
+                @let (value, schema) = (call.args.get(name), properties.get(name));
+                label {
+                    span { (part::line(name)) @if required.contains(&name.as_str()) { " (needed)" } }
+                    (field(name, value, schema))
+                    @if let Some(text) = schema.and_then(|schema| schema.get("description")).and_then(Value::as_str) { span.quiet { (part::line(text)) } }
+                }
+            }
+            p { button type="submit" { "Approve with these" } " " span.quiet { "The tool checks them before it runs." } }
+        }
+    }
+}
+
+fn field(name: &str, value: Option<&Value>, schema: Option<&Value>) -> Markup {
+    let kind = schema.and_then(|schema| schema.get("type")).and_then(Value::as_str);
+    let options = schema.and_then(|schema| schema.get("enum")).and_then(Value::as_array);
+    match (options, kind, value) {
+        (Some(options), ..) => html! {
+            select name=(name) data-kind="json" {
+                option value="" selected[value.is_none()] {}
+                @for option in options { option value=(option) selected[value == Some(option)] { (part::line(&option.to_string())) } }
+            }
+        },
+        (_, Some("boolean"), _) => html! {
+            select name=(name) data-kind="json" {
+                option value="" selected[value.is_none()] {}
+                @for option in [true, false] { option value=(option) selected[value.and_then(Value::as_bool) == Some(option)] { (option) } }
+            }
+        },
+        (_, Some("integer" | "number"), _) => {
+            html! { input name=(name) type="number" step=(if kind == Some("integer") { "1" } else { "any" }) data-kind="json" value=(value.map(Value::to_string).unwrap_or_default()); }
+        }
+        (_, Some("string"), None | Some(Value::String(_))) | (_, None, Some(Value::String(_))) => {
+            let text = value.and_then(Value::as_str).unwrap_or_default();
+            html! { textarea name=(name) data-kind="text" data-given=(value.is_some()) rows=(text.lines().count().clamp(1, 12)) { (text) } }
+        }
+        _ => {
+            let text = value
+                .map(|value| serde_json::to_string_pretty(value).unwrap_or_default())
+                .unwrap_or_default();
+            html! { textarea name=(name) data-kind="json" rows=(text.lines().count().clamp(1, 12)) { (text) } }
         }
     }
 }

@@ -1,11 +1,13 @@
 use maud::{Markup, html};
+use taskpawl::RunState;
 use taskpawl::digest::RunNow;
-use taskpawl::{RunFilter, RunState};
 
 use super::overview::short;
 use super::part;
 use crate::answer::Problem;
 use crate::options::Scope;
+use crate::past;
+use crate::scale::{Scale, WIDTH};
 use crate::server::{Asked, Inner};
 use crate::timeline::{Span, Timeline};
 
@@ -18,16 +20,16 @@ const MAX_ROWS: usize = 400;
 /// The longest calls that are listed.
 const MAX_LONGEST: usize = 20;
 
-/// Height of a row of the timeline, and width of its scale, in units of the drawing.
+/// Height of a row of the timeline, in units of the drawing.
 const ROW: usize = 20;
-const WIDTH: i64 = 1_000;
 
 /// Returns the runs, the latest first.
-pub(super) fn fragment(page: &Inner) -> Result<Markup, Problem> {
-    let runs = page.known(page.reader.runs(&RunFilter { limit: MAX_RUNS }))?;
-    let runs: Vec<RunNow> = runs.into_iter().map(|run| RunNow::new(&page.reader, run)).collect();
+pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+    let past = past::past(page, &asked.query)?;
+    let runs = past::runs(page, past.as_ref().map(|past| past.at), MAX_RUNS)?;
     Ok(html! {
         h1 { "Runs" }
+        @if let Some(past) = &past { (part::past(page, past, "/runs")) }
         @if runs.is_empty() {
             (part::empty("Nothing has run yet.", "Start a run at the terminal, or with the button of the overview:"))
             p.center { code { (page.options.line.with("run-all-ready")) } }
@@ -95,27 +97,45 @@ pub(super) fn one(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
             }
         }
         @if timeline.spans.is_empty() { (part::empty("No call was started.", "The run found nothing that it could start.")) }
-        @else { (drawn(&timeline)) (longest(&timeline)) }
+        @else {
+            (drawn(&timeline))
+            (chain(&timeline))
+            @if is_running { (ahead(page)?) }
+            (longest(&timeline))
+        }
     })
 }
 
 /// Draws the calls, one row each, in the order of their starts.
 fn drawn(timeline: &Timeline) -> Markup {
     let shown = &timeline.spans[..timeline.spans.len().min(MAX_ROWS)];
-    let height = (shown.len() + 1) * ROW;
+    let (height, scale) = ((shown.len() + 1) * ROW, timeline.scale());
     let view = format!("0 0 {WIDTH} {height}");
     html! {
         section aria-labelledby="timeline-title" {
             h2 #timeline-title { "Timeline" }
+            div.zoom role="group" aria-label="Zoom of the timeline" {
+                button type="button" data-zoom="in" { "Zoom in" }
+                button type="button" data-zoom="out" { "Zoom out" }
+                button type="button" data-zoom="left" aria-label="Earlier" { "←" }
+                button type="button" data-zoom="right" aria-label="Later" { "→" }
+                button type="button" data-zoom="all" { "All" }
+                span.quiet { "Thin: claimed and waiting. Dashed: pause for a retry. Outlined: the calls that decided the length." }
+            }
             div.timeline {
-                svg viewBox=(view) role="img" aria-label="Calls over time; the table below has the longest" preserveAspectRatio="none" height=(height) {
+                svg #timeline viewBox=(view) role="img" aria-label="Calls over time; the table below has the longest" preserveAspectRatio="none" height=(height) {
                     @for tick in 0..=4_i64 {
                         line.tick x1=(tick * WIDTH / 4) x2=(tick * WIDTH / 4) y1="0" y2=(height) {}
                     }
-                    @for (row, span) in shown.iter().enumerate() { (bar(timeline, row, span)) }
+                    @for gap in &scale.folds {
+                        rect.fold x=(scale.place(gap.from)) width=(scale.place(gap.to) - scale.place(gap.from)) y="0" height=(height) {
+                            title { "Nothing ran for " (part::length(gap.length())) }
+                        }
+                    }
+                    @for (row, span) in shown.iter().enumerate() { (bar(timeline, &scale, row, span)) }
                 }
                 ul.labels {
-                    li.scale { "0 to " (part::length(timeline.length)) }
+                    li.scale { "0 to " (part::length(timeline.length)) @if !scale.folds.is_empty() { ", " (scale.folds.len()) " gaps folded" } }
                     @for span in shown { li { (part::task_link(&span.task)) " " span.quiet { (part::length(span.length(timeline.length))) } } }
                 }
             }
@@ -124,9 +144,10 @@ fn drawn(timeline: &Timeline) -> Markup {
     }
 }
 
-fn bar(timeline: &Timeline, row: usize, span: &Span) -> Markup {
-    let at = |millis: i64| millis.max(0) * WIDTH / timeline.length;
-    let width = at(span.length(timeline.length)).max(2);
+fn bar(timeline: &Timeline, scale: &Scale, row: usize, span: &Span) -> Markup {
+    let (from, to) = (scale.place(span.from), scale.place(span.to.unwrap_or(timeline.length)));
+    let (width, top) = ((to - from).max(WIDTH / 500), (row + 1) * ROW);
+    let before = span.since.map(|since| scale.place(since)).filter(|since| *since < from);
     let letter = match span.status.map(taskpawl::model::task::CallStatus::as_str) {
         None => 'x',
         Some("succeeded") => 'd',
@@ -134,10 +155,41 @@ fn bar(timeline: &Timeline, row: usize, span: &Span) -> Markup {
         Some(_) => 'q',
     };
     html! {
-        rect class={ "bar f-" (letter) } x=(at(span.from)) y=((row + 1) * ROW + 4) width=(width) height=(ROW - 8) rx="2" {
+        @if let Some(since) = before {
+            line class=(if span.is_retry { "pause" } else { "wait" }) x1=(since) x2=(from) y1=(top + ROW / 2) y2=(top + ROW / 2) {}
+        }
+        rect class={ "bar f-" (letter) @if span.is_critical { " critical" } } x=(from) y=(top + 4) width=(width) height=(ROW - 8) {
             title { (part::line(span.task.as_str())) " " (part::line(span.call.as_str())) " " (part::length(span.length(timeline.length))) }
         }
     }
+}
+
+/// Returns the calls that decided the length of a run, as text.
+fn chain(timeline: &Timeline) -> Markup {
+    let chain: Vec<&Span> = timeline.critical().collect();
+    html! {
+        section {
+            h2 { "Calls that decided the length" }
+            ol.path {
+                @for span in chain.iter().take(MAX_LONGEST) {
+                    li { (part::task_link(&span.task)) " " span.quiet { (part::length(span.length(timeline.length))) } }
+                }
+            }
+            @if chain.len() > MAX_LONGEST { p.quiet { "and " (chain.len() - MAX_LONGEST) " more" } }
+        }
+    }
+}
+
+/// Returns the forecast and the longest chain of what is left.
+fn ahead(page: &Inner) -> Result<Markup, Problem> {
+    let outlook = page.outlooks.get(page)?;
+    Ok(html! {
+        section {
+            h2 { "Ahead" }
+            p { (outlook.words()) }
+            (super::outlook::path(&outlook))
+        }
+    })
 }
 
 fn longest(timeline: &Timeline) -> Markup {

@@ -43,7 +43,7 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
 }
 
 fn head(page: &Inner, task: &Task) -> Result<Markup, Problem> {
-    let cell = list::cells(page, std::slice::from_ref(&task.id))?.remove(&task.id);
+    let cell = list::cells(page, None, std::slice::from_ref(&task.id))?.remove(&task.id);
     let length = task.started_at.zip(task.finished_at).map(|(from, to)| (to - from).num_milliseconds());
     let path = part::segment(task.id.as_str());
     Ok(html! {
@@ -129,7 +129,7 @@ fn neighbours(page: &Inner, title: &str, ids: &[TaskId]) -> Result<Markup, Probl
         return Ok(Markup::default());
     }
     let shown = &ids[..ids.len().min(MAX_LISTED)];
-    let cells = list::cells(page, shown)?;
+    let cells = list::cells(page, None, shown)?;
     Ok(html! {
         section {
             h2 { (title) " " span.quiet { (ids.len()) } }
