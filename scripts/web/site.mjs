@@ -54,8 +54,18 @@ export class Site {
     this.origin = new URL(this.address.url).origin;
   }
 
-  close() {
+  /** The path of the program. */
+  get program() {
+    return program;
+  }
+
+  stop() {
     this.server?.kill("SIGTERM");
+    this.server = undefined;
+  }
+
+  close() {
+    this.stop();
     rmSync(this.home, { recursive: true, force: true });
   }
 }

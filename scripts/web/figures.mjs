@@ -1,0 +1,116 @@
+// The figures of the page. They are strict under TASKPAWL_HARNESS=full on a quiet machine, and loose otherwise.
+
+import { readFileSync } from "node:fs";
+
+import { until } from "./keyboard.mjs";
+
+const median = (values) => [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)];
+
+/** Prints a figure, and fails if it is above its bound. */
+function report(fail, name, value, most, unit) {
+  console.log(`${name}: ${Math.round(value * 100) / 100} ${unit} (at most ${most})`);
+  if (!(value <= most)) fail(`${name}: ${value} ${unit}, at most ${most}`);
+}
+
+/** From a navigation to the drawn matrix. */
+export async function measureOverview({ browser, open, ready, fail }, site, tasks, most) {
+  const page = await open(browser, site, { scheme: "light", width: 1440 });
+  await page.goto(site.address.url);
+  await ready(page);
+  const times = [];
+  for (let round = 0; round < 5; round += 1) {
+    await page.goto(`${site.origin}/`);
+    await page.waitForFunction(() => performance.getEntriesByName("overview-drawn").length > 0);
+    times.push(await page.evaluate(() => performance.getEntriesByName("overview-drawn")[0].startTime));
+  }
+  report(fail, `${tasks} tasks, overview drawn`, median(times), most, "ms");
+  await page.context().close();
+}
+
+/** Script time of the frames that outline cones. */
+export async function measureFrames({ browser, open, ready, fail }, site, tasks, most) {
+  const page = await open(browser, site, { scheme: "light", width: 1440 });
+  await page.goto(site.address.url);
+  await ready(page);
+  await page.waitForFunction(() => performance.getEntriesByName("overview-drawn").length > 0);
+  const box = await page.locator("#matrix canvas").first().boundingBox();
+  const rounds = [];
+  for (let round = 0; round < 5; round += 1) {
+    await page.evaluate(() => performance.clearMeasures("matrix-frame"));
+    for (let at = 0; at < 20; at += 1) {
+      await page.mouse.move(box.x + 10 + (at * 53) % (box.width - 20), box.y + 8 + ((at * 31 + round * 7) % Math.max(20, box.height - 60)));
+      await page.waitForTimeout(20);
+    }
+    const frames = await page.evaluate(() => performance.getEntriesByName("matrix-frame").map(({ duration }) => duration));
+    if (!frames.length) fail(`${tasks} tasks: no frame was measured`);
+    rounds.push(Math.max(...frames));
+  }
+  report(fail, `${tasks} tasks, longest frame while hovering`, median(rounds), most, "ms");
+  await page.context().close();
+}
+
+/** Changes tasks by the API for some seconds: the counts of the page are those of `list` at the end. */
+export async function measureChanges({ browser, open, ready, fail, isFull }, site, seconds) {
+  const page = await open(browser, site, { scheme: "light", width: 1440 });
+  await page.goto(site.address.url);
+  await ready(page);
+  const ids = site.data("list", "--status", "todo", "--limit", "2000", "--fields", "id").map(({ id }) => id);
+  const headers = { Authorization: `Bearer ${site.address.token}`, "Content-Type": "application/json" };
+  const others = await Promise.all(Array.from({ length: 31 }, () => fetch(`${site.origin}/events`, { headers })));
+  const end = Date.now() + seconds * 1000;
+  let changes = 0;
+  const delays = [];
+  for (let at = 0; Date.now() < end; at += 1) {
+    const begin = Date.now();
+    const batch = ids.slice((at * 50) % ids.length, (at * 50) % ids.length + 50);
+    const command = Math.floor(at * 50 / ids.length) % 2 ? "unblock" : "block";
+    const answer = await fetch(`${site.origin}/api/v1/commands`, { method: "POST", headers, body: JSON.stringify({ command, ids: batch, text: "measured" }) });
+    if (answer.ok) changes += batch.length;
+    if (at % 10 === 0) {
+      const { revision } = await (await fetch(`${site.origin}/api/v1/state`, { headers })).json();
+      await page.waitForFunction((wanted) => (globalThis.taskpawlRevision ?? 0) >= wanted, revision, { polling: 10, timeout: 10000 });
+      delays.push(Date.now() - begin);
+    }
+    // 500 changes a second.
+    await page.waitForTimeout(Math.max(0, 100 - (Date.now() - begin)));
+  }
+  delays.sort((one, other) => one - other);
+  console.log(`${changes} changes in ${seconds} s with 32 clients`);
+  report(fail, "change shown, p95", delays[Math.floor(delays.length * 0.95)], isFull ? 300 : 3000, "ms");
+  const counts = site.data("list", "--limit", "0", "--fields", "status").reduce((sum, { status }) => ({ ...sum, [status]: (sum[status] ?? 0) + 1 }), {});
+  const state = await (await fetch(`${site.origin}/api/v1/state`, { headers })).json();
+  for (const [status, count] of Object.entries(counts)) if (state.counts[status] !== count) fail(`the page counts ${state.counts[status]} ${status}, list ${count}`);
+  for (const other of others) other.body?.cancel();
+  await page.context().close();
+}
+
+/** CPU of the server while one client is connected and nothing happens. */
+export async function measureIdle({ browser, open, ready, fail, isFull }, site, seconds) {
+  const page = await open(browser, site, { scheme: "light", width: 1440 });
+  await page.goto(site.address.url);
+  await ready(page);
+  await page.waitForTimeout(2000);
+  const ticks = () => readFileSync(`/proc/${site.server.pid}/stat`, "utf8").split(") ")[1].split(" ").slice(11, 13).reduce((sum, value) => sum + Number(value), 0);
+  const before = ticks();
+  await page.waitForTimeout(seconds * 1000);
+  report(fail, "idle server with one client", (ticks() - before) / seconds, isFull ? 0.3 : 5, "% of a core");
+  await page.context().close();
+}
+
+/** A long log: its first screen, and a search through all of it. */
+export async function measureLog({ browser, open, ready, fail, isFull }, site) {
+  const page = await open(browser, site, { scheme: "light", width: 1440 });
+  await page.goto(site.address.url);
+  await ready(page);
+  await until(() => site.data("show", "print").status === "done");
+  const begin = Date.now();
+  await page.goto(`${site.origin}/log/print`);
+  await page.waitForSelector("#log .row");
+  report(fail, "first screen of a long log, with the page", Date.now() - begin, isFull ? 600 : 2000, "ms");
+  const headers = { Authorization: `Bearer ${site.address.token}` };
+  const from = performance.now();
+  const found = await (await fetch(`${site.origin}/api/v1/tasks/print/output/find?q=zzz`, { headers })).json();
+  report(fail, "search in a long log", performance.now() - from, isFull ? 500 : 3000, "ms");
+  if (!found.total) fail("the search in a long log found nothing");
+  await page.context().close();
+}
