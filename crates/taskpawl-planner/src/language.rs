@@ -72,7 +72,7 @@ pub const CONSTRUCTS: &[Construct] = &[
     Construct {
         name: "forEach",
         also: &["loop", "matrix", "foreach"],
-        text: "{in: LIST, concurrency}: one copy of the task for each element of a list: items ID.0, ID.1, ... with item and index; results of all: tasks.ID.results.",
+        text: "One copy of the task for each element of the list in {in: LIST, concurrency}: items ID.0, ID.1, ... with item and index; results of all: tasks.ID.results.",
         example: "tasks: [{id: a, forEach: {in: [x, y], concurrency: 2}, run: 'echo ${{ item }}'}, {id: b, needs: [a], run: 'echo ${{ tasks.a.results | length }}'}]",
         is_proposed: true,
     },

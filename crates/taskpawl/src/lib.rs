@@ -59,6 +59,8 @@ pub use error::OpenError;
 pub use facade::Taskpawl;
 pub use near::{AskedByRule, near_rules};
 pub use plan::{IntoCall, Plan, TaskBuilder};
+#[cfg(feature = "planner")]
+pub use planner::{ChangeRequest, MAX_REPAIRS, NoChange, PlanChange};
 pub use printed::{can_be_shown, is_unfinished, kept_text};
 pub use run::{Run, RunBuilder};
 pub use taskpawl_engine::{

@@ -1,5 +1,7 @@
 //! Plans from a goal, proposed by a planner and checked here.
 
+mod change;
+
 use std::sync::Arc;
 
 use taskpawl_engine::RunVariables;
@@ -14,6 +16,8 @@ use taskpawl_tools::ToolSpec;
 use crate::blocking::Blocking;
 use crate::check::{CheckOptions, CheckSeverity};
 use crate::facade::Taskpawl;
+
+pub use change::{ChangeRequest, MAX_REPAIRS, NoChange, PlanChange};
 
 impl Taskpawl {
     /// Asks a planner for a plan that reaches a goal. The planner gets the goal, the documents, the tools, and names of files of the

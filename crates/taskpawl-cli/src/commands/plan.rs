@@ -1,3 +1,5 @@
+mod asking;
+mod change;
 mod new;
 
 use std::fmt::Write as _;
@@ -40,6 +42,10 @@ pub(crate) struct Args {
 enum What {
     /// Let a planner make a plan for a goal; it is printed, written or applied, and nothing runs
     New(new::New),
+    /// Let a planner change a plan after a failure; the change is shown and applied after a yes, and nothing runs
+    Repair(change::Repair),
+    /// Let a planner split a manual task into subtasks; they are shown and applied after a yes, and nothing runs
+    Expand(change::Expand),
     /// List all faults of a plan, and the changes that applying it would make
     Check(Check),
     /// Give a plan another name; its tasks keep their ids
@@ -114,6 +120,8 @@ struct Param<'c> {
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
         What::New(new) => new::run(app, new),
+        What::Repair(repair) => change::repair(app, repair),
+        What::Expand(expand) => change::expand(app, expand),
         What::Check(check) => run_check(app, check),
         What::Rename { from, to } => rename(app, from, to),
     }

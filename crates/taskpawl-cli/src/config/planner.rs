@@ -15,7 +15,7 @@ use super::{Config, ConfigError};
 pub(super) const MEANING: &str = "the model or the program that proposes plans";
 
 /// The hint for an unknown key.
-pub(super) const KEYS: &str = "of a planner `command`, `hosts`, `read`, `write` and `env` can be said, or `url`, `model`, `format`, `key` and `ca`";
+pub(super) const KEYS: &str = "of a planner `command`, `hosts`, `read`, `write` and `env` can be said, or `url`, `model`, `format`, `key` and `ca`; and `send_output`";
 
 /// The hint for a project that has such a section.
 pub(super) const ONLY_USER: &str =
@@ -34,6 +34,8 @@ pub(crate) struct PlannerConfig {
     pub(crate) write: Vec<PathBuf>,
     /// Variables that its program sees.
     pub(crate) env: Vec<String>,
+    /// True if it may get output and results of calls.
+    pub(crate) send_output: bool,
 }
 
 /// The way to ask a planner.
@@ -67,6 +69,7 @@ pub(super) struct Section {
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
     env: Vec<String>,
+    send_output: bool,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -91,6 +94,7 @@ pub(super) fn expected(key: &str) -> Option<&'static str> {
         "ca" => "the path of a file with certificates in PEM, beside `url`",
         "hosts" => "a list of hosts such as [\"models.example.org\"], beside `command`",
         "read" | "write" => "a list of paths such as [\"~/.agent\"], beside `command`",
+        "send_output" => "true or false",
         "env" => "a list of variables such as [\"AGENT_KEY\"], beside `command`",
         _ => return None,
     })
@@ -103,7 +107,7 @@ impl Config {
         document: &Document<'_>,
         section: Section,
     ) -> Result<(), ConfigError> {
-        let Section { command, url, model, format, key, ca, hosts, read, write, env } = section;
+        let Section { command, url, model, format, key, ca, hosts, read, write, env, send_output } = section;
         let invalid = |key: &str| document.invalid(&["planner", key]);
         let asked = match (command, url) {
             (Some(_), Some(_)) => return Err(invalid("url")),
@@ -150,7 +154,7 @@ impl Config {
                 };
             }
         };
-        self.planner = Some(PlannerConfig { asked, hosts, read, write, env });
+        self.planner = Some(PlannerConfig { asked, hosts, read, write, env, send_output });
         Ok(())
     }
 }

@@ -21,10 +21,19 @@ const FILE: &str = "planners.json";
 ///
 /// # Errors
 /// The person says no, or there is no person to ask.
-pub(crate) fn ask(app: &App, configured: &Configured, is_yes: bool) -> Result<(), CliError> {
+pub(crate) fn ask(
+    app: &App,
+    configured: &Configured,
+    is_yes: bool,
+    has_output: bool,
+) -> Result<(), CliError> {
     let reads = configured.reads_files.then_some("this planner reads your files itself");
     let sends = configured.remote.as_ref().map(|address| format!("the prompt goes to {}", clean(address)));
-    let facts: Vec<String> = sends.into_iter().chain(reads.map(str::to_owned)).collect();
+    // Each project is asked about by itself.
+    let output = configured.remote.is_some() && has_output;
+    let output = output
+        .then(|| format!("with it goes output of calls in {}", clean(&app.root().display().to_string())));
+    let facts: Vec<String> = sends.into_iter().chain(output).chain(reads.map(str::to_owned)).collect();
     let fact = facts.join(", and ");
     let mut known = read(app);
     if fact.is_empty() || known.contains(&fact) {

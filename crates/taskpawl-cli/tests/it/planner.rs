@@ -1,5 +1,6 @@
 //! Plans from goals: planners behind HTTP and planner programs, good ones and bad ones.
 
+mod changes;
 mod server;
 
 use std::fs;
@@ -8,7 +9,6 @@ use serde_json::{Value, json};
 
 use self::server::{Answer, Server, anthropic, openai, openai_with};
 use crate::harness::{Cli, Run, may_decide};
-use crate::terminal::on_terminal;
 
 const KEY: &str = "sk-test-5f3a9c1d7e";
 
@@ -31,9 +31,13 @@ fn configured(config: &str) -> Cli {
 }
 
 fn of_server(server: &Server, format: &str) -> Cli {
+    of_server_with(server, format, "")
+}
+
+fn of_server_with(server: &Server, format: &str, more: &str) -> Cli {
     let address = format!("http://127.0.0.1:{}/v1", server.port);
     configured(&format!(
-        "[planner]\nurl = '{address}'\nmodel = 'small'\nformat = '{format}'\nkey = '${{secret:models}}'\n[secrets]\nmodels = {{ env = 'MODELS_KEY' }}\n"
+        "[planner]\nurl = '{address}'\nmodel = 'small'\nformat = '{format}'\nkey = '${{secret:models}}'\n{more}\n[secrets]\nmodels = {{ env = 'MODELS_KEY' }}\n"
     ))
     .with("MODELS_KEY", KEY)
 }

@@ -12,6 +12,7 @@ mod facade;
 mod handles;
 mod hosts;
 mod keys;
+mod planning;
 mod plans;
 mod prune;
 mod reads;

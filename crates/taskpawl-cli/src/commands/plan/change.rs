@@ -1,0 +1,205 @@
+//! `plan repair` and `plan expand`: a planner changes a stored plan, which a person sees as differences.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use serde_json::json;
+use taskpawl::model::advice::Hint;
+use taskpawl::model::task::{Origin, Status};
+use taskpawl::model::view::Query;
+use taskpawl::tools::{Redactor, SecretSource as _, ToolSpec};
+use taskpawl::{ChangeRequest, CheckOptions, NoChange, PlanChange, RunVariables, Taskpawl};
+
+use super::asking::{self, Asking};
+use super::explain_tool;
+use crate::app::App;
+use crate::commands::sandbox::SandboxArgs;
+use crate::error::CliError;
+use crate::output::write_err;
+use crate::shown::{Shown, shown};
+use crate::text::{clean, count, style};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The planner gets the plan in short, and the error and the end of the output of each failed call, where `[planner] send_output = true` \
+lets it. It may add tasks, change tasks that failed or have not started, and skip tasks with a reason. A plan is repaired at most 3 \
+times, and never twice for the same error. `taskpawl undo` takes a repair back as a whole. Nothing runs.
+
+Examples:
+  taskpawl plan repair release
+  taskpawl plan repair --print-prompt")]
+pub(super) struct Repair {
+    /// The plan [default: the one with failed tasks]
+    #[arg(value_name = "PLAN")]
+    plan: Option<String>,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The planner gets the task, and the results of the tasks that it needs, where `[planner] send_output = true` lets it. The task keeps its id. \
+`taskpawl undo` takes the subtasks back as a whole. Nothing runs.
+
+Examples:
+  taskpawl plan expand migrate
+  taskpawl plan expand migrate --max-tasks 5 --print-prompt")]
+pub(super) struct Expand {
+    /// A manual task of a plan
+    #[arg(value_name = "TASK")]
+    task: String,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+impl From<NoChange> for CliError {
+    fn from(error: NoChange) -> Self {
+        match error {
+            NoChange::Store(error) => error.into(),
+            other => {
+                let hint = Hint::new("change the plan by hand: its file, or `taskpawl update`");
+                Self::NoPlan { message: other.to_string(), problems: Vec::new(), hint }
+            }
+        }
+    }
+}
+
+/// Repairs a plan after a failure.
+pub(super) fn repair(app: &App, args: &Repair) -> Result<ExitCode, CliError> {
+    let plans = app.onlooker(&SandboxArgs::default())?;
+    let plan = args.plan.clone().map_or_else(|| failed_plan(&plans), Ok)?;
+    if !sends_output(app)? {
+        let message = "`plan repair` sends output of calls, and your configuration does not let it";
+        return Err(CliError::usage_with(
+            message,
+            "`send_output = true` in `[planner]` lets it; `--print-prompt` then shows what is sent",
+        ));
+    }
+    let tools = asking::tools(app, &plans)?;
+    let facts = asking::facts(app)?;
+    let max_tasks = args.asking.budget().max_tasks;
+    let request = plans.blocking().repair_request(&plan, &tools, &facts, max_tasks, &redactor(app)?)?;
+    change(app, &plans, &args.asking, &request, &tools, "plan repair")
+}
+
+/// Expands a manual task.
+pub(super) fn expand(app: &App, args: &Expand) -> Result<ExitCode, CliError> {
+    let plans = app.onlooker(&SandboxArgs::default())?;
+    let tools = asking::tools(app, &plans)?;
+    let facts = asking::facts(app)?;
+    let (max_tasks, has_output) = (args.asking.budget().max_tasks, sends_output(app)?);
+    let redactor = redactor(app)?;
+    let request = plans.blocking().expand_request(
+        &args.task,
+        &tools,
+        &facts,
+        max_tasks,
+        has_output.then_some(&redactor),
+    )?;
+    change(app, &plans, &args.asking, &request, &tools, "plan expand")
+}
+
+fn change(
+    app: &App,
+    plans: &Taskpawl,
+    asking: &Asking,
+    request: &ChangeRequest,
+    tools: &[ToolSpec],
+    by: &'static str,
+) -> Result<ExitCode, CliError> {
+    if asking.print_prompt {
+        return asking::print_prompt(app, &request.prompt);
+    }
+    asking.refuse_unasked(app, "`--yes` applies it and approves nothing")?;
+    let configured = asking.planner(app, by, request.has_output)?;
+    let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(app, name));
+    let options = CheckOptions { origin: Origin::Agent, variables: &variables, explain: &explain };
+    let planner = &*configured.planner;
+    let planned = plans.blocking().propose_change(request, tools, planner, asking.budget(), options);
+    match asking::outcome(app, &planner.name(), None, planned)? {
+        Ok(change) => settle(app, asking, &planner.name(), &change),
+        Err(code) => Ok(code),
+    }
+}
+
+/// Shows a change, and applies it after a yes.
+fn settle(app: &App, asking: &Asking, planner: &str, change: &PlanChange) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    let usage = change.proposal.usage;
+    let answers = count(u64::from(change.proposal.turns), "answer");
+    out.remark(&format!(
+        "changed by `{planner}` in {answers}: {} input and {} output tokens",
+        usage.input, usage.output
+    ));
+    if !out.is_json {
+        out.print(shown_difference(app, change))?;
+    }
+    if !asking.yes && !is_wanted(&change.plan) {
+        out.remark("nothing was changed");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let report = app.writer()?.blocking().apply_change(change)?;
+    if out.is_json {
+        return out.data(&json!({"plan": report.plan, "created": report.created, "changed": report.changed, "difference": change.difference}));
+    }
+    let hint = Hint::new("changed the plan; ")
+        .command("undo")
+        .text(" takes it back, and its calls ask as those of an agent");
+    out.advise(&hint);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown_difference(app: &App, change: &PlanChange) -> Shown {
+    let (paint, mut text) = (app.out().paint, Shown::new());
+    for line in &change.difference {
+        let line = clean(line);
+        let shown = match line.chars().next() {
+            Some('+') => paint.style(style::HINT, &line),
+            Some('-') => paint.style(style::ERROR, &line),
+            _ => line.into(),
+        };
+        text.push(shown![shown, "\n"]);
+    }
+    text
+}
+
+fn is_wanted(plan: &str) -> bool {
+    // If the question cannot be printed, the answer is no.
+    let asked = write_err(&shown!["Change plan `", clean(plan), "` so? [y/N] "]);
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    asked.is_ok() && read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+/// Returns the plan with failed tasks, if there is exactly one.
+fn failed_plan(plans: &Taskpawl) -> Result<String, CliError> {
+    let query = Query { status: vec![Status::Failed], ..Query::default() };
+    let failed = plans.manager().list(&query)?.tasks;
+    let names: BTreeSet<String> = failed.into_iter().filter_map(|task| task.plan).collect();
+    let mut names = names.into_iter();
+    match (names.next(), names.next()) {
+        (Some(name), None) => Ok(name),
+        (Some(_), Some(_)) => Err(CliError::usage_with(
+            "several plans have failed tasks",
+            "name one: `taskpawl plan repair PLAN`",
+        )),
+        (None, _) => {
+            let hint = Hint::default().command("status").text(" shows where the plan stands");
+            Err(CliError::NoPlan {
+                message: "no task of a plan has failed".to_owned(),
+                problems: Vec::new(),
+                hint,
+            })
+        }
+    }
+}
+
+fn sends_output(app: &App) -> Result<bool, CliError> {
+    Ok(app.config()?.planner().is_some_and(|planner| planner.send_output))
+}
+
+/// Returns a redactor of the secrets that are at hand, and of tokens with a known shape.
+fn redactor(app: &App) -> Result<Redactor, CliError> {
+    let known = app.secrets(app.root(), app.config()?.sandbox())?.at_hand();
+    Ok(Redactor::new(known.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
+}
