@@ -163,11 +163,13 @@ impl HttpModel {
     }
 
     fn error(&self, error: &ureq::Error, given: Duration) -> PlannerError {
-        match error {
-            ureq::Error::Timeout(_) => PlannerError::Timeout { planner: self.name(), after: duration(given) },
-            ureq::Error::BodyExceedsLimit(_) => self.failed("its answer is larger than 1 MiB"),
-            other => self.failed(&other.to_string()),
+        if let ureq::Error::Timeout(_) = error {
+            return PlannerError::Timeout { planner: self.name(), after: duration(given) };
         }
+        if let ureq::Error::BodyExceedsLimit(_) = error {
+            return self.failed("its answer is larger than 1 MiB");
+        }
+        self.failed(&error.to_string())
     }
 }
 

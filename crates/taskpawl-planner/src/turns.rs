@@ -1,5 +1,6 @@
 //! The conversation with a planner: it proposes, the caller judges, and all problems go back in one list.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -167,10 +168,10 @@ fn count(tasks: &Value) -> usize {
 fn list(problems: &[String]) -> String {
     let mut text = "The plan is refused:\n".to_owned();
     for problem in problems.iter().take(MAX_LISTED) {
-        text.push_str(&format!("- {problem}\n"));
+        let _ = writeln!(text, "- {problem}");
     }
     if problems.len() > MAX_LISTED {
-        text.push_str(&format!("- and {} more\n", problems.len() - MAX_LISTED));
+        let _ = writeln!(text, "- and {} more", problems.len() - MAX_LISTED);
     }
     text + "Give the whole plan again with these problems fixed. Change nothing else."
 }
@@ -259,6 +260,7 @@ mod tests {
     }
 
     /// Refuses plans whose tasks have the word `bad`, once for each.
+    #[expect(clippy::unnecessary_wraps, reason = "the signature of judges")]
     fn judge(text: &str) -> Result<Vec<String>, Infallible> {
         Ok(text.match_indices("bad").map(|(at, _)| format!("byte {at}: bad")).collect())
     }

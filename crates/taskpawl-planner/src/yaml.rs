@@ -158,7 +158,12 @@ impl Writer {
                     }
                 }
             }
-            _ => {
+            Value::String(_)
+            | Value::Object(_)
+            | Value::Array(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Number(_) => {
                 let _ = writeln!(self.0, "{:indent$}{name}: {}", "", flow(value));
             }
         }
