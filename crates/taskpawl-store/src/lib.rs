@@ -33,6 +33,7 @@ mod json;
 mod location;
 mod memory;
 mod placement;
+mod rewrite;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(not(feature = "sqlite"))]
@@ -54,4 +55,5 @@ pub use placement::{
     AllowedRoots, CopyChoice, Environment, PlacementError, RootKind, Rule, StorePlacement, UnsuitableRoot,
     initialize, locate, plan_project, resolve_copy, state_directory,
 };
+pub use rewrite::{Check, Rewritten, TextChange, rewrite};
 pub use store::{Outcome, Reply, Store, ViewCallback};

@@ -5,6 +5,7 @@ mod document;
 pub(crate) mod fuzz;
 mod load;
 mod plain;
+mod rewrite;
 #[cfg(test)]
 mod tests;
 mod upgrade;
@@ -18,6 +19,8 @@ use std::time::SystemTime;
 use serde_json::{Map, Value};
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::view::{Changes, View, ViewResult};
+
+pub(crate) use self::rewrite::{rewrite, rewrite_copy};
 
 use self::document::Document;
 use self::upgrade::{UPGRADES, Upgrade, upgrade};

@@ -50,7 +50,7 @@ fn look(session: &Session) -> Result<Vec<Diagnostic>, StoreError> {
     Ok(found)
 }
 
-fn all(session: &Session) -> ViewResult<Vec<Diagnostic>> {
+pub(super) fn all(session: &Session) -> ViewResult<Vec<Diagnostic>> {
     let mut found = integrity(session)?;
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Damage) {
         // All further faults would be consequences of the damage.

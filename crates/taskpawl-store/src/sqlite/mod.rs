@@ -9,6 +9,7 @@ mod history;
 mod insert;
 mod nodes;
 mod open;
+mod rewrite;
 mod rows;
 mod schema;
 mod session;
@@ -30,6 +31,7 @@ use self::cache::{DATA_VERSION, TransactionCache};
 
 pub(crate) use self::examine::{examine, repair};
 use self::open::{ReadOnly, Setup};
+pub(crate) use self::rewrite::{rewrite, rewrite_copy};
 use self::session::{Counters, Live, Session};
 use crate::StoreError;
 use crate::backend::{Backend, Reader, Watch};
