@@ -1,6 +1,6 @@
 //! The tools and the store of a command; each is opened when the command first needs it.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use taskpawl::model::advice::Hint;
 use taskpawl::model::rules::AbsentTools;
 use taskpawl::model::task::Origin;
 use taskpawl::store::{self, Location};
-use taskpawl::tools::{ConfiguredSecrets, Confinement, Power, Ruling, SandboxPlaces};
+use taskpawl::tools::{ConfiguredSecrets, Confinement, Policy, Power, Ruling, SandboxPlaces};
 use taskpawl::{Builder, Manager, SandboxMode, SandboxSettings, Taskpawl};
 
 use crate::audit;
@@ -21,7 +21,9 @@ use crate::error::CliError;
 use crate::global::Global;
 use crate::grants;
 use crate::person;
+use crate::remembered::{self, Approval};
 use crate::servers::McpServers;
+use crate::text::clean;
 use crate::todo_lists;
 use crate::toolbox::{self, Absent, Toolbox};
 use crate::trust::real;
@@ -33,6 +35,10 @@ pub(crate) struct App {
     plans: OnceCell<Taskpawl>,
     toolbox: OnceCell<Arc<Toolbox>>,
     servers: OnceCell<Arc<McpServers>>,
+    /// The policy with the approvals that a person has remembered.
+    policy_of_calls: OnceCell<Policy>,
+    /// True if the command runs tool calls.
+    runs: Cell<bool>,
 }
 
 /// An app is its context with more: each command takes one argument and uses both. Modules that need no tools and no store take the
@@ -52,8 +58,26 @@ impl App {
     }
 
     fn of(context: Context) -> Self {
-        let (plans, toolbox, servers) = Default::default();
-        Self { context, plans, toolbox, servers }
+        let (plans, toolbox, servers, policy_of_calls, runs) = Default::default();
+        Self { context, plans, toolbox, servers, policy_of_calls, runs }
+    }
+
+    /// Returns the policy that decides about calls, with the approvals that a person has remembered.
+    pub(crate) fn policy_of_calls(&self) -> Result<&Policy, CliError> {
+        get_or_try_init(&self.policy_of_calls, || {
+            let remembered = remembered::in_force(self)?;
+            Ok(self.policy()?.clone().with_remembered(remembered.iter().map(Approval::rule).collect()))
+        })
+    }
+
+    /// Ends the command: checklists of its calls are no longer drawn, and the remembered approvals that a run has used are recorded.
+    pub(crate) fn end(&self) {
+        self.context.end();
+        let policy = self.policy_of_calls.get().filter(|_| self.runs.get());
+        let used = policy.map(Policy::used_approvals).unwrap_or_default();
+        if let Err(error) = remembered::record_use(self, &used) {
+            self.out().warn(&error.message());
+        }
     }
 
     /// Returns an app for the project of another directory; it has not opened or read anything yet.
@@ -105,7 +129,7 @@ impl App {
             .origin(Origin::Cli)
             .sandbox(SandboxSettings::off())
             .http_access(self.config()?.http_access())
-            .policy(self.policy()?.clone())
+            .policy(self.policy_of_calls()?.clone())
             .secrets(Arc::new(self.secrets(root, self.config()?.sandbox())?))
             .tool_finder(self.servers()?.finder())
             .source(self.source()?);
@@ -143,6 +167,7 @@ impl App {
         audit::record_policy(self)?;
         self.ask_for_powers(&settings)?;
         self.tell_grants(&settings)?;
+        self.runs.set(true);
         let plans = self.onlooker(sandbox)?;
         self.check_isolation(&plans)?;
         Ok(plans)
@@ -167,7 +192,7 @@ impl App {
     pub(crate) fn held_with(&self, builder: Builder, settings: SandboxSettings) -> Result<Builder, CliError> {
         self.check_wide(&settings)?;
         // The policy does not ask again about accesses that the flags already granted.
-        let policy = self.policy()?.clone().confined_by(&settings);
+        let policy = self.policy_of_calls()?.clone().confined_by(&settings);
         let secrets = Arc::new(self.secrets(self.root(), settings.clone())?);
         let mut builder = builder.policy(policy).secrets(secrets).sandbox(settings);
         if let Some(store) = self.place().ok().and_then(|place| place.location.path()) {
@@ -279,6 +304,18 @@ impl App {
             let texts: Vec<String> = used.iter().map(ToString::to_string).collect();
             self.out().remark(&format!("remembered grants: {}", texts.join(", ")));
             grants::record_use(self, &used)?;
+        }
+        let approvals = remembered::in_force(self)?;
+        if !approvals.is_empty() {
+            person::check_power(self, Power::Remembered, Power::Remembered.as_str())?;
+            person::check_power(self, Power::Approvals, Power::Approvals.as_str())?;
+        }
+        for (program, approval) in remembered::outdated(self)? {
+            self.out().remark(&format!(
+                "the remembered approval of `{}` does not count: `{}` has changed",
+                clean(&approval.call),
+                clean(&program)
+            ));
         }
         let open = grants::open_proposals(self)?;
         if !open.is_empty() {

@@ -159,6 +159,7 @@ commands! {
         Config = "config" in config: General,
         Doctor = "doctor" in doctor: ReadFiles,
         Prune = "prune" in prune: Change,
+        Purge = "purge" in purge: Change,
         Schema = "schema" in schema: General,
         Completions = "completions" in completions: General,
         Man = "man" in man: General,

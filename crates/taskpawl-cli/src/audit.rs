@@ -1,4 +1,4 @@
-//! A log of decisions: approvals, rejections, trust, grants, the PIN, and changes of the policy.
+//! A log of decisions: approvals, rejections, trust, grants, the PIN, purges, and changes of the policy.
 //!
 //! Each line holds the hash of the line before, so that a line which is changed or removed later shows. Whoever can write the file can
 //! write all of it anew: the last hash has to be kept elsewhere to show that, too.
@@ -35,6 +35,7 @@ pub(crate) enum Action {
     Pin,
     Policy,
     Token,
+    Purge,
 }
 
 impl fmt::Display for Action {
@@ -49,6 +50,7 @@ impl fmt::Display for Action {
             Self::Pin => "pin",
             Self::Policy => "policy",
             Self::Token => "token",
+            Self::Purge => "purge",
         })
     }
 }

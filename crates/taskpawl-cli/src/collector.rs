@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use taskpawl::tools::Power;
 use taskpawl_report::{Included, SpanRecord, otlp_protobuf};
 
 mod send_error;
@@ -10,6 +11,7 @@ pub(crate) use send_error::SendError;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::person;
 
 /// The most spans of one request. Collectors refuse large requests.
 const MAX_SPANS: usize = 500;
@@ -31,6 +33,7 @@ impl Collector {
     /// # Errors
     /// The user's configuration does not list the address: a trace must not go where only an agent or a plan wants it.
     pub(crate) fn of(context: &Context, url: &str) -> Result<Self, CliError> {
+        person::check_power(context, Power::Otlp, "otlp")?;
         let listed = context.config()?.collectors();
         let same = |listed: &String| listed.trim_end_matches('/') == url.trim_end_matches('/');
         if !listed.iter().any(same) {

@@ -11,7 +11,7 @@ use chrono::DateTime;
 use taskpawl::model::advice::{Advised, CommandLine, PlanWords};
 use taskpawl::model::value::Timestamp;
 use taskpawl::store::{Location, StorePlacement};
-use taskpawl::tools::{CEILING, Policy, PolicyFiles};
+use taskpawl::tools::{CEILING, Policy, PolicyFiles, Power, PowerInForce};
 use taskpawl::{FixedSource, Source, SystemSource};
 use taskpawl_todo::Lists;
 
@@ -226,6 +226,14 @@ impl Context {
             let harmless = todo_lists::tools(self)?.into_iter().map(|tool| tool.spec().name.clone());
             Ok(policy.with_harmless(harmless).confined_by(&self.config()?.sandbox()))
         })
+    }
+
+    /// Returns the ruling of the policy files on a power. Unlike [`policy`](Self::policy) it needs no valid configuration.
+    pub(crate) fn ruling(&self, power: Power) -> Result<PowerInForce, CliError> {
+        match self.policy.get() {
+            Some(policy) => Ok(policy.ruling(power)),
+            None => Ok(self.load_policy()?.ruling(power)),
+        }
     }
 
     fn load_policy(&self) -> Result<Policy, CliError> {

@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use taskpawl::model::advice::Hint;
 use taskpawl::model::command::{ChangesSince, Conflict, ConflictingChange, Refusal};
 use taskpawl::model::plan::{PlanErrors, Position};
+use taskpawl::model::value::RunId;
 use taskpawl::model::value::bounded::{self, Group};
 use taskpawl::store::{PlacementError, StoreError};
 use taskpawl::tools::{NamedGrant, PolicyError};
@@ -51,6 +52,9 @@ pub(crate) enum CliError {
     /// Only a person may decide, and the caller is an agent.
     #[error("`{by}` is for a person, and {sign}")]
     ByAgent { by: &'static str, sign: AgentSign },
+    /// A run of the project is at work.
+    #[error("`{by}` needs a project at rest, and run `{run}` is at work")]
+    RunAtWork { by: &'static str, run: RunId },
     /// Only a person widens the sandbox, unless a policy lets agents do it in this way.
     #[error("`{flag}` is for a person, and {sign}")]
     GrantByAgent { flag: &'static str, grant: NamedGrant, sign: AgentSign },
@@ -284,6 +288,7 @@ impl CliError {
             | Self::Calls { .. }
             | Self::NoTerminal { .. }
             | Self::ByAgent { .. }
+            | Self::RunAtWork { .. }
             | Self::GrantByAgent { .. }
             | Self::Pin { .. }
             | Self::Forbidden { .. }
@@ -333,6 +338,7 @@ impl CliError {
                     .into(),
             ),
             Self::ByAgent { sign, .. } => Some(sign.hint().into()),
+            Self::RunAtWork { .. } => Some(Hint::default().command("stop").text(" ends it")),
             Self::GrantByAgent { grant, sign, .. } => Some(format!(
                 "{}; or your policy lets agents do it: `agents_may = [\"{grant}\"]`",
                 sign.hint()
@@ -379,6 +385,7 @@ impl CliError {
             | Self::Policy(_)
             | Self::NoTerminal { .. }
             | Self::ByAgent { .. }
+            | Self::RunAtWork { .. }
             | Self::GrantByAgent { .. }
             | Self::Pin { .. }
             | Self::Forbidden { .. }

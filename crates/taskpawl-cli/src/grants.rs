@@ -6,6 +6,7 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use taskpawl::tools::{NamedGrant, Power, RememberedGrant, Ruling, read_if_there}
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::remembered::Approval;
 use crate::text::clean;
 use crate::trust::{real, state_directory_of, state_file, write_state};
 
@@ -24,6 +26,8 @@ const MAX_BYTES: u64 = 4 << 20;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Grants {
     grants: Vec<Entry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    approvals: Vec<Approval>,
 }
 
 /// A remembered grant.
@@ -44,7 +48,7 @@ pub(crate) struct Entry {
     pub(crate) last_used: Option<Timestamp>,
 }
 
-/// The project that a grant holds for.
+/// The project that a grant or an approval holds for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Project {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,11 +87,16 @@ impl Entry {
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let grant = clean(&self.grant.to_string());
-        match self.plan.as_deref() {
-            None => write!(f, "{grant} (all plans)"),
-            Some("") => write!(f, "{grant} (tasks without a plan)"),
-            Some(plan) => write!(f, "{grant} (plan `{}`)", clean(plan)),
-        }
+        write!(f, "{grant} ({})", plan_text(self.plan.as_deref()))
+    }
+}
+
+/// Returns the plan that something remembered holds for.
+pub(crate) fn plan_text(plan: Option<&str>) -> String {
+    match plan {
+        None => "all plans".to_owned(),
+        Some("") => "tasks without a plan".to_owned(),
+        Some(plan) => format!("plan `{}`", clean(plan)),
     }
 }
 
@@ -101,25 +110,55 @@ impl Grants {
 
     /// Returns the grants of this project, in the order in which they were given.
     pub(crate) fn of_project(context: &Context) -> Result<Vec<Entry>, CliError> {
-        let Some(path) = path(context) else { return Ok(Vec::new()) };
-        let grants = Self::read(&path).map_err(|source| CliError::File { action: "read", path, source })?;
         let project = Project::of(context)?;
-        Ok(grants.grants.into_iter().filter(|entry| entry.project == project).collect())
+        Ok(Self::all(context)?.grants.into_iter().filter(|entry| entry.project == project).collect())
     }
 
-    /// Changes the grants of this project. A lock keeps a run that records its use from undoing what another command changes.
+    /// Returns the remembered approvals of this project, in the order in which they were given.
+    pub(crate) fn approvals_of_project(context: &Context) -> Result<Vec<Approval>, CliError> {
+        let project = Project::of(context)?;
+        Ok(Self::all(context)?.approvals.into_iter().filter(|approval| *approval.project() == project).collect())
+    }
+
+    fn all(context: &Context) -> Result<Self, CliError> {
+        let Some(path) = path(context) else { return Ok(Self::default()) };
+        Self::read(&path).map_err(|source| CliError::File { action: "read", path, source })
+    }
+
+    /// Changes the grants of this project.
     pub(crate) fn change(context: &Context, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), CliError> {
+        let project = Project::of(context)?;
+        Self::edit(context, |all| {
+            let (mut own, others) =
+                mem::take(&mut all.grants).into_iter().partition(|entry| entry.project == project);
+            change(&mut own);
+            all.grants = Vec::into_iter(others).chain(own).collect();
+        })
+    }
+
+    /// Changes the remembered approvals of this project.
+    pub(crate) fn change_approvals(
+        context: &Context,
+        change: impl FnOnce(&mut Vec<Approval>),
+    ) -> Result<(), CliError> {
+        let project = Project::of(context)?;
+        Self::edit(context, |all| {
+            let (mut own, others) =
+                mem::take(&mut all.approvals).into_iter().partition(|entry| *entry.project() == project);
+            change(&mut own);
+            all.approvals = Vec::into_iter(others).chain(own).collect();
+        })
+    }
+
+    /// Changes the file. A lock keeps a run that records its use from undoing what another command changes.
+    fn edit(context: &Context, edit: impl FnOnce(&mut Self)) -> Result<(), CliError> {
         let Some(path) = path(context) else {
             return Err(CliError::usage_with("there is no place for remembered grants", "set HOME"));
         };
-        let project = Project::of(context)?;
         let changed = || {
             let lock = lock(&path)?;
             let mut grants = Self::read(&path)?;
-            let (mut own, others): (Vec<Entry>, Vec<Entry>) =
-                grants.grants.into_iter().partition(|entry| entry.project == project);
-            change(&mut own);
-            grants = Self { grants: others.into_iter().chain(own).collect() };
+            edit(&mut grants);
             write_state(&path, &serde_json::to_string_pretty(&grants)?)?;
             drop(lock);
             Ok(())
@@ -165,6 +204,7 @@ pub(crate) fn power_of(grant: &NamedGrant) -> Option<Power> {
         NamedGrant::Host(_) => Some(Power::Hosts),
         NamedGrant::Port(_) => Some(Power::Ports),
         NamedGrant::Read(_) | NamedGrant::Write(_) => Some(Power::Paths),
+        NamedGrant::Socket(_) => Some(Power::Sockets),
         NamedGrant::Env(_) => Some(Power::Variables),
         NamedGrant::Off | NamedGrant::Net | _ => None,
     }

@@ -43,6 +43,7 @@ mod pin;
 mod planner;
 #[cfg(test)]
 mod reference;
+mod remembered;
 mod report;
 mod run_log;
 mod schema;

@@ -38,13 +38,24 @@ pub(crate) fn refuse_other_callers(context: &Context, by: &'static str) -> Resul
 
 /// Refuses the use of a power where a policy forbids it, or leaves it to a person and the caller is none.
 pub(crate) fn check_power(context: &Context, power: Power, by: &'static str) -> Result<(), CliError> {
-    let PowerInForce { ruling, place, .. } = context.policy()?.ruling(power);
-    match ruling {
+    let in_force = context.policy()?.ruling(power);
+    match in_force.ruling {
         Ruling::Allow => Ok(()),
         Ruling::Ask => refuse_without_person(context, by),
-        Ruling::Never => {
-            let why = format!("{} forbids it", place.unwrap_or_default());
-            Err(CliError::Forbidden { what: power.action(), why })
-        }
+        Ruling::Never => Err(forbidden(in_force)),
     }
+}
+
+/// Refuses the use of a power where a policy forbids it; for callers that have proved to be a person. Needs no valid configuration.
+pub(crate) fn refuse_never(context: &Context, power: Power) -> Result<(), CliError> {
+    let in_force = context.ruling(power)?;
+    match in_force.ruling {
+        Ruling::Never => Err(forbidden(in_force)),
+        Ruling::Allow | Ruling::Ask => Ok(()),
+    }
+}
+
+fn forbidden(in_force: PowerInForce) -> CliError {
+    let why = format!("{} forbids it", in_force.place.unwrap_or_default());
+    CliError::Forbidden { what: in_force.power.action(), why }
 }

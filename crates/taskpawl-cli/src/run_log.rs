@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use taskpawl::model::plan::read_plan;
 use taskpawl::model::task::{PlanRecord, RunRecord, Task};
 use taskpawl::model::value::TaskId;
+use taskpawl::tools::Power;
 use taskpawl::{HistoryFilter, Manager, RunFilter, RunState, Taskpawl};
 use taskpawl_report::{Detail, Included, LogBuilder, Outcome, Printed, RunEnd, RunLog, SourceLine};
 
 use crate::app::App;
 use crate::commands::logs::{Tail, tails};
 use crate::error::CliError;
+use crate::person;
 use crate::files::read_file;
 
 /// The most bytes of one output stream of a failed call in a report.
@@ -30,9 +32,15 @@ pub(crate) fn find_run(manager: &Manager, run: Option<&str>) -> Result<RunRecord
 }
 
 /// Returns the details that a report includes.
-pub(crate) fn included(app: &App, details: &[Detail]) -> Included {
+///
+/// # Errors
+/// A policy forbids details, or leaves them to a person and the caller is none.
+pub(crate) fn included(app: &App, details: &[Detail]) -> Result<Included, CliError> {
+    if !details.is_empty() {
+        person::check_power(app, Power::Include, "--include")?;
+    }
     let home = app.environment().path("HOME").map(|home| home.to_string_lossy().into_owned());
-    Included::new(details.iter().copied(), home)
+    Ok(Included::new(details.iter().copied(), home))
 }
 
 /// Returns the end of a run.

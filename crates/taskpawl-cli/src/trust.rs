@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::value::Timestamp;
-use taskpawl::tools::{content_hash, make_private_directories};
+use taskpawl::tools::{Power, Ruling, content_hash, make_private_directories};
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -37,6 +37,9 @@ pub(crate) struct Entry {
 /// Returns whether the user trusts this file with the content of this hash. The hash has to be that of the content
 /// which was read, because the file may have changed since.
 pub(crate) fn is_given(context: &Context, file: &Path, hash: &str) -> Result<bool, CliError> {
+    if context.policy()?.ruling(Power::Trust).ruling == Ruling::Never {
+        return Ok(false);
+    }
     Ok(Trusted::read(context)?.entry(file).is_some_and(|entry| entry.sha256 == hash))
 }
 

@@ -242,12 +242,18 @@ impl Engine {
         let failed = |source| RunError::Files { action: "create", path, source };
         // Programs may have left millions of files to count or to remove.
         let opened = tokio::task::spawn_blocking(move || PrivateTmp::open(&files, now)).await;
-        let (private, was_large) = opened.map_err(io::Error::other).flatten().map_err(failed)?;
-        if let (true, Some(observer)) = (was_large, observer) {
-            let message =
-                "the programs of earlier runs left more than 2 GiB in their /tmp, which was emptied"
-                    .to_owned();
-            observer.event(&RunEvent::Warning { message });
+        let (private, emptied) = opened.map_err(io::Error::other).flatten().map_err(failed)?;
+        let large = [
+            (
+                emptied.temporary,
+                "the programs of earlier runs left more than 2 GiB in their /tmp, which was emptied",
+            ),
+            (emptied.caches, "the changes of programs to caches took more than 8 GiB, and were removed"),
+        ];
+        for (_, message) in large.into_iter().filter(|(is_emptied, _)| *is_emptied) {
+            if let Some(observer) = observer {
+                observer.event(&RunEvent::Warning { message: message.to_owned() });
+            }
         }
         Ok(Some(private))
     }

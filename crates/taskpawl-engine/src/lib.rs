@@ -7,6 +7,7 @@
 mod approver;
 mod asking;
 mod broker;
+mod cache_layers;
 mod changes;
 mod clock;
 mod conversion;
@@ -49,6 +50,7 @@ mod variables;
 mod written;
 
 pub use approver::{ApprovalVerdict, Approver};
+pub use cache_layers::CacheLayers;
 pub use clock::RunSource;
 pub use engine::{Engine, Project};
 pub use env_file::EnvFileError;
@@ -61,4 +63,5 @@ pub use output::{Output, OutputPart};
 pub use prune::{PruneOptions, PruneReport};
 pub use summary::{ChangedBeyond, FailedTask, FailureGroup, LateFilesOfRun, NotRun, RunSummary, Waiting};
 pub use taskpawl_model::run::run_loop::{EndedEarly, RunUsage, TaskUsage};
+pub use variable_key::keyed_digest;
 pub use variables::{RunVariables, VariableError};

@@ -23,11 +23,21 @@ const MAX_CACHE_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Size in bytes above which temporary files are removed before the next run.
 const MAX_SIZE: u64 = 2 << 30;
 
+/// Size in bytes above which changes to caches are removed before the next run.
+pub(crate) const MAX_CACHE_SIZE: u64 = 8 << 30;
+
 /// The directory among the files of a store that has them.
 pub(crate) const DIRECTORY: &str = "private";
 
 /// The directories for temporary files, as `taskpawl-tools` expects them.
 const NAMES: [&str; 2] = ["tmp", "var-tmp"];
+
+/// The directories that were emptied because they were too large.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Emptied {
+    pub(crate) temporary: bool,
+    pub(crate) caches: bool,
+}
 
 /// The directories of a project, in use by a run.
 #[derive(Debug)]
@@ -39,23 +49,22 @@ pub(crate) struct PrivateTmp {
 
 impl PrivateTmp {
     /// Creates the directories below `files` if they are missing. Files that are too old or too large are removed if no other run
-    /// uses them; the second value is true if they were too large.
-    pub(crate) fn open(files: &Path, now: Timestamp) -> io::Result<(Self, bool)> {
+    /// uses them; the second value names those that were too large.
+    pub(crate) fn open(files: &Path, now: Timestamp) -> io::Result<(Self, Emptied)> {
         let now =
             SystemTime::UNIX_EPOCH + Duration::from_secs(now.timestamp().try_into().unwrap_or_default());
         let path = files.join(DIRECTORY);
         make_private_directories(&path)?;
-        let file = path.join("lock");
-        let lock =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(file)?;
-        let mut was_large = false;
+        let lock = open_lock(&path)?;
+        let mut emptied = Emptied::default();
         if lock.try_lock().is_ok() {
             let age = now.duration_since(lock.metadata()?.modified()?).unwrap_or_default();
-            was_large = NAMES.iter().any(|name| is_larger(&path.join(name), MAX_SIZE));
-            if age > MAX_CACHE_AGE {
+            emptied.temporary = NAMES.iter().any(|name| is_larger(&path.join(name), MAX_SIZE));
+            emptied.caches = is_larger(&path.join(PRIVATE_CACHES), MAX_CACHE_SIZE);
+            if age > MAX_CACHE_AGE || emptied.caches {
                 temporary::remove(&path.join(PRIVATE_CACHES))?;
             }
-            if age > MAX_AGE || was_large {
+            if age > MAX_AGE || emptied.temporary {
                 remove(&path)?;
             }
             lock.unlock()?;
@@ -65,7 +74,7 @@ impl PrivateTmp {
         for name in NAMES.into_iter().chain([PRIVATE_CACHES]) {
             make_private_directories(&path.join(name))?;
         }
-        Ok((Self { path, lock }, was_large))
+        Ok((Self { path, lock }, emptied))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -88,12 +97,40 @@ impl PrivateTmp {
     }
 }
 
+/// Returns the size of a project's changes to caches on disk, in bytes.
+pub(crate) fn size_of_caches(files: &Path) -> u64 {
+    size(&files.join(DIRECTORY).join(PRIVATE_CACHES), u64::MAX)
+}
+
+/// Removes the changes to caches, unless a run uses them. Returns whether it did.
+pub(crate) fn remove_caches(files: &Path) -> io::Result<bool> {
+    let path = files.join(DIRECTORY);
+    if !path.is_dir() {
+        return Ok(true);
+    }
+    let lock = open_lock(&path)?;
+    if lock.try_lock().is_err() {
+        return Ok(false);
+    }
+    temporary::remove(&path.join(PRIVATE_CACHES)).map(|()| true)
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"))
+}
+
 fn remove(path: &Path) -> io::Result<()> {
     NAMES.iter().try_for_each(|name| temporary::remove(&path.join(name)))
 }
 
-/// Returns whether the files below a directory take more than `limit` bytes on disk. Unreadable ones count as nothing.
+/// Returns whether the files below a directory take more than `limit` bytes on disk.
 fn is_larger(path: &Path, limit: u64) -> bool {
+    size(path, limit) > limit
+}
+
+/// Returns the size of the files below a directory on disk, at least up to `limit`. Unreadable ones count as nothing.
+fn size(path: &Path, limit: u64) -> u64 {
     use std::os::unix::fs::MetadataExt as _;
 
     let (mut size, mut waiting) = (0_u64, vec![path.to_owned()]);
@@ -103,14 +140,14 @@ fn is_larger(path: &Path, limit: u64) -> bool {
             let Ok(metadata) = entry.metadata() else { continue };
             size = size.saturating_add(metadata.blocks() * 512);
             if size > limit {
-                return true;
+                return size;
             }
             if metadata.is_dir() {
                 waiting.push(entry.path());
             }
         }
     }
-    false
+    size
 }
 
 #[cfg(test)]
@@ -166,6 +203,20 @@ mod tests {
         age(30 * 24 + 1);
         drop(open(dir.path()));
         assert!(!cache.exists());
+    }
+
+    #[test]
+    fn caches_are_removed_unless_a_run_uses_them() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(remove_caches(dir.path()).unwrap());
+        let run = open(dir.path());
+        let cache = dir.path().join("private/caches/a");
+        fs::write(&cache, vec![1; 1 << 20]).unwrap();
+        assert!(size_of_caches(dir.path()) >= 1 << 20);
+        assert!(!remove_caches(dir.path()).unwrap() && cache.exists());
+        drop(run);
+        assert!(remove_caches(dir.path()).unwrap() && !cache.exists());
+        assert_eq!(size_of_caches(dir.path()), 0);
     }
 
     #[test]

@@ -73,6 +73,14 @@ impl VariableKey {
     }
 }
 
+/// Returns the digest of a value under the key in a directory, which is made first if there is none.
+///
+/// # Errors
+/// The key cannot be read or written.
+pub fn keyed_digest(directory: &Path, name: &str, value: &str) -> io::Result<String> {
+    Ok(VariableKey::of(directory)?.digest(name, value))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;

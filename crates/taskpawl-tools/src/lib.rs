@@ -74,9 +74,10 @@ pub use guard::{call_guarded, panic_text};
 pub use layer::{CallLayer, Next};
 pub use policy::{
     CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, NearRule, Policy, PolicyCall, PolicyError,
-    PolicyFiles, Power, PowerInForce, Rule, Ruling, SandboxNeed, Standing, Step, content_hash, policy_schema,
+    PolicyFiles, Power, PowerInForce, RememberedApproval, Rule, Ruling, SandboxNeed, Standing, Step,
+    content_hash, policy_schema,
 };
-pub use redact::{Redactor, RedactorStream};
+pub use redact::{Redactor, RedactorStream, ValueRemoval};
 pub use registry::{RegisteredTool, Registry, check_foreign};
 pub use sandbox::{
     BeforeCall, CallSandbox, ClosedPlaces, ClosedReason, Confinement, CreatedInCall, Denials, Grant, Hint,

@@ -12,10 +12,12 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::{Map, Value};
 
 mod forms;
+mod removal;
 mod shapes;
 #[cfg(test)]
 mod tests;
 
+pub use removal::ValueRemoval;
 use shapes::Verdict;
 
 /// Shortest part of a value that is redacted where a text is cut off in the middle of a value.

@@ -61,13 +61,14 @@ pub use near::{AskedByRule, near_rules};
 pub use plan::{IntoCall, Plan, TaskBuilder};
 #[cfg(feature = "planner")]
 pub use planner::{ChangeRequest, MAX_REPAIRS, NoChange, PlanChange};
+pub use policy_adapter::call_origin;
 pub use printed::{can_be_shown, is_unfinished, kept_text};
 pub use run::{Run, RunBuilder};
 pub use taskpawl_engine::{
-    ApprovalVerdict, Approver, CallFailure, ChangedBeyond, EndedEarly, Engine, EnvFileError, FailedTask,
-    FailureGroup, KeySource, LateFilesOfRun, NotRun, Observer, Outcome, Output, OutputPart, OutputStream,
-    Project, PruneOptions, PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary,
-    RunUsage, RunVariables, TaskUsage, VariableError, Waiting,
+    ApprovalVerdict, Approver, CacheLayers, CallFailure, ChangedBeyond, EndedEarly, Engine, EnvFileError,
+    FailedTask, FailureGroup, KeySource, LateFilesOfRun, NotRun, Observer, Outcome, Output, OutputPart,
+    OutputStream, Project, PruneOptions, PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSource,
+    RunSummary, RunUsage, RunVariables, TaskUsage, VariableError, Waiting, keyed_digest,
 };
 /// Turns an async function into a tool.
 ///

@@ -67,7 +67,7 @@ fn asked_lately(manager: &Manager) -> Result<BTreeMap<TaskId, Vec<Option<CallId>
 
 fn rules_near(policy: &Policy, call: &ToolCall) -> Vec<NearRule> {
     let args: &Map = call.evaluated_args.as_ref().unwrap_or(&call.args);
-    let origin = policy_adapter::origin(call.origin);
+    let origin = policy_adapter::call_origin(call.origin);
     let explained = policy.explain(&PolicyCall { tool: &call.tool_name, args, origin, sandbox: None });
     let near = explained.steps.into_iter().flat_map(|step| step.near);
     near.filter(|rule| rule.never.is_empty()).collect()

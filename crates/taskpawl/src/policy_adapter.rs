@@ -5,7 +5,7 @@
 use taskpawl_model::task::{Origin, SandboxRequest};
 use taskpawl_model::task::{PolicyDecision, PolicyHook, ProposedCall};
 use taskpawl_model::value::Map;
-use taskpawl_tools::{CallOrigin, Decision, Policy, PolicyCall, SandboxNeed};
+use taskpawl_tools::{CallOrigin, Decision, Policy, PolicyCall, Power, Ruling, SandboxNeed};
 
 /// Decides about calls by a policy before they start.
 #[derive(Debug)]
@@ -14,12 +14,16 @@ pub(crate) struct PolicyAdapter(pub(crate) Policy);
 impl PolicyHook for PolicyAdapter {
     fn authorize(&self, call: &ProposedCall<'_>) -> PolicyDecision {
         let sandbox = call.sandbox.as_ref().map(need);
-        let decided = self.0.authorize(&PolicyCall {
-            tool: call.tool,
-            args: call.args,
-            origin: origin(call.origin),
-            sandbox: sandbox.as_ref(),
-        });
+        let decided = self.0.authorize_work(
+            &PolicyCall {
+                tool: call.tool,
+                args: call.args,
+                origin: call_origin(call.origin),
+                sandbox: sandbox.as_ref(),
+            },
+            call.plan.unwrap_or_default(),
+            || call.work_hash(),
+        );
         match decided {
             (Decision::Allow, _) => PolicyDecision::Allow,
             (Decision::Ask, why) => PolicyDecision::Ask { why: why.unwrap_or_default() },
@@ -29,6 +33,10 @@ impl PolicyHook for PolicyAdapter {
 
     fn version(&self) -> &str {
         self.0.version()
+    }
+
+    fn trusts_inputs(&self) -> bool {
+        self.0.ruling(Power::TrustInputs).ruling != Ruling::Never
     }
 
     fn is_repeatable(&self, tool: &str, args: &Map) -> bool {
@@ -41,7 +49,8 @@ pub(crate) fn need(request: &SandboxRequest) -> SandboxNeed {
     SandboxNeed { net, read, write }
 }
 
-pub(crate) fn origin(origin: Origin) -> CallOrigin {
+/// Returns an origin as policies have it.
+pub fn call_origin(origin: Origin) -> CallOrigin {
     match origin {
         Origin::Cli => CallOrigin::Cli,
         Origin::Library => CallOrigin::Library,

@@ -3,21 +3,25 @@ mod choose;
 mod facts;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgGroup;
 use serde::Serialize;
+use serde_json::Value;
 use taskpawl::model::value::format_time;
-use taskpawl::tools::{HostGrant, NamedGrant, Power, Ruling};
+use taskpawl::tools::{HostGrant, NamedGrant, Power};
 
 use self::asked::{Asked, LastRun};
 use crate::app::App;
 use crate::audit::{self, Action};
 use crate::commands::sandbox;
 use crate::error::CliError;
-use crate::grants::{self, Entry, Grants, Project};
+use crate::grants::{self, Entry, Grants, Project, plan_text};
 use crate::person;
+use crate::remembered::Approval;
 use crate::shown::Shown;
 use crate::text::{Cell, Table, clean};
 
@@ -28,7 +32,7 @@ const BY: &str = "allow";
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = "\
-Without options it shows the hosts, ports and paths that the last run was refused: first those that a lock file, a setting \
+Without options it shows the hosts, ports, sockets, variables and paths that the last run was refused: first those that a lock file, a setting \
 of a registry or a git remote of the project names, then those that a program alone has asked for, which are typed out. \
 Only a person at a terminal grants, and types the PIN if one is set. A grant holds for this project, in this directory, \
 and for the plan that it was learned from, and not for calls that models add. It is kept in your state directory. \
@@ -54,6 +58,9 @@ pub(crate) struct Args {
     /// Let programs write to this file or directory
     #[arg(long, value_name = "PATH")]
     write: Vec<PathBuf>,
+    /// Let programs connect to this unix socket of another program
+    #[arg(long, value_name = "PATH")]
+    socket: Vec<PathBuf>,
     /// Let programs see this variable
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
@@ -69,9 +76,12 @@ pub(crate) struct Args {
     /// Only show which grants are remembered, with their last use
     #[arg(long)]
     list: bool,
-    /// Forget the grants that are named
+    /// Forget the grants and approvals that are named
     #[arg(long)]
     remove: bool,
+    /// With --remove: a remembered approval, by the first 8 characters of its hash or more
+    #[arg(long, value_name = "HASH", requires = "remove", value_parser = approval_hash)]
+    approval: Vec<String>,
     /// Show what the project proposes (`[sandbox] wants` of taskpawl.toml), and ask for each
     #[arg(long)]
     proposed: bool,
@@ -84,11 +94,11 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let named = named(app, args)?;
     match (args.remove, args.proposed, named.is_empty()) {
-        (true, _, true) => Err(CliError::usage_with(
+        (true, _, true) if args.approval.is_empty() => Err(CliError::usage_with(
             "`--remove` removes grants that are named, and none is",
             "`--list` shows them",
         )),
-        (true, ..) => remove(app, &named),
+        (true, ..) => remove(app, &named, &args.approval),
         (false, true, _) => proposed(app, args),
         (false, false, true) => refused(app, args),
         (false, false, false) => {
@@ -105,6 +115,15 @@ fn named(app: &App, args: &Args) -> Result<Vec<NamedGrant>, CliError> {
     let mut grants: Vec<NamedGrant> = hosts.chain(args.port.iter().copied().map(NamedGrant::Port)).collect();
     grants.extend(paths("--read", &args.read)?.into_iter().map(NamedGrant::Read));
     grants.extend(paths("--write", &args.write)?.into_iter().map(NamedGrant::Write));
+    let sockets = paths("--socket", &args.socket)?;
+    if let Some(other) = sockets.iter().find(|path| !is_socket(path)) {
+        let path = clean(&other.display().to_string());
+        return Err(CliError::usage_with(
+            format!("`--socket` names `{path}`, which is no socket"),
+            "`--read` and `--write` are for files and directories",
+        ));
+    }
+    grants.extend(sockets.into_iter().map(NamedGrant::Socket));
     for name in &args.env {
         let grant = format!("env:{name}").parse();
         grants.push(grant.map_err(|_| {
@@ -114,6 +133,10 @@ fn named(app: &App, args: &Args) -> Result<Vec<NamedGrant>, CliError> {
     Ok(grants)
 }
 
+fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
 /// Remembers grants, after the caller proved to be a person.
 fn give(app: &App, args: &Args, grants: &[NamedGrant], asked: &[Asked]) -> Result<ExitCode, CliError> {
     person::refuse_other_callers(app, BY)?;
@@ -121,9 +144,7 @@ fn give(app: &App, args: &Args, grants: &[NamedGrant], asked: &[Asked]) -> Resul
     let new = new.collect::<Result<Vec<_>, CliError>>()?;
     person::refuse_without_person(app, BY)?;
     for power in [Power::Remembered].into_iter().chain(grants.iter().filter_map(crate::grants::power_of)) {
-        if app.policy()?.ruling(power).ruling == Ruling::Never {
-            person::check_power(app, power, BY)?;
-        }
+        person::refuse_never(app, power)?;
     }
     let (project, now) = (Project::of(app)?, app.source()?.now());
     Grants::change(app, |own| {
@@ -163,14 +184,15 @@ fn plan_of(app: &App, args: &Args, grant: &NamedGrant, asked: &[Asked]) -> Resul
 }
 
 fn holds_for(plan: Option<&str>) -> String {
-    match plan {
-        None => "for all plans".to_owned(),
-        Some("") => "for tasks without a plan".to_owned(),
-        Some(plan) => format!("for plan `{}`", clean(plan)),
-    }
+    format!("for {}", plan_text(plan))
 }
 
-fn remove(app: &App, named: &[NamedGrant]) -> Result<ExitCode, CliError> {
+fn approval_hash(text: &str) -> Result<String, &'static str> {
+    let is_hash = (8..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash.then(|| text.to_ascii_lowercase()).ok_or("a hash has 8 to 64 hexadecimal digits")
+}
+
+fn remove(app: &App, named: &[NamedGrant], approvals: &[String]) -> Result<ExitCode, CliError> {
     // Less access needs no PIN.
     person::refuse_other_callers(app, BY)?;
     let mut count = 0;
@@ -179,8 +201,18 @@ fn remove(app: &App, named: &[NamedGrant]) -> Result<ExitCode, CliError> {
         own.retain(|entry| !named.contains(&entry.grant));
         count = before - own.len();
     })?;
+    let mut hashes = Vec::new();
+    if !approvals.is_empty() {
+        Grants::change_approvals(app, |own| {
+            let is_named = |own: &Approval| approvals.iter().any(|hash| own.work.starts_with(hash));
+            hashes =
+                own.iter().filter(|own| is_named(own)).map(|own| format!("approval {}", own.work)).collect();
+            own.retain(|own| !is_named(own));
+        })?;
+    }
+    count += hashes.len();
     if count > 0 {
-        let texts: Vec<String> = named.iter().map(ToString::to_string).collect();
+        let texts: Vec<String> = named.iter().map(ToString::to_string).chain(hashes).collect();
         audit::record(app, Action::Revoke, &texts.join(", "))?;
     }
     app.out().remark(if count == 0 { "none of it was remembered" } else { "it is no longer remembered" });
@@ -201,6 +233,23 @@ struct Listed<'a> {
     last_used: Option<String>,
 }
 
+/// A remembered approval in `--json`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedApproval<'a> {
+    /// The hash of the tool, the arguments and the sandbox request.
+    approval: &'a str,
+    tool: &'a str,
+    call: &'a str,
+    /// Absent for all plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<&'a str>,
+    agents: bool,
+    since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used: Option<String>,
+}
+
 fn list(app: &App) -> Result<ExitCode, CliError> {
     let entries = Grants::of_project(app)?;
     let listed = entries.iter().map(|entry| Listed {
@@ -211,9 +260,22 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         last_used: entry.last_used.map(format_time),
     });
     let listed: Vec<Listed<'_>> = listed.collect();
+    let approvals = Grants::approvals_of_project(app)?;
+    let approvals = approvals.iter().map(|approval| ListedApproval {
+        approval: &approval.work,
+        tool: &approval.tool,
+        call: &approval.call,
+        plan: approval.plan.as_deref(),
+        agents: approval.agents,
+        since: format_time(approval.at),
+        last_used: approval.last_used.map(format_time),
+    });
+    let approvals: Vec<ListedApproval<'_>> = approvals.collect();
     let out = app.out();
     if out.is_json {
-        return out.data(&listed);
+        let grants = listed.iter().map(|entry| serde_json::json!(entry));
+        let all: Vec<Value> = grants.chain(approvals.iter().map(|entry| serde_json::json!(entry))).collect();
+        return out.data(&all);
     }
     let mut table = Table::new(2);
     for entry in &listed {
@@ -222,8 +284,16 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         let cells = [entry.grant.to_string(), format!("{}{agents}", holds_for(entry.plan)), used];
         table.row(cells.iter().map(Cell::new).collect());
     }
+    for entry in &approvals {
+        let agents = if entry.agents { ", also those that models add" } else { "" };
+        let used = entry.last_used.as_ref().map_or("never used".to_owned(), |at| format!("last used {at}"));
+        let name =
+            format!("approval {}: {} `{}`", &entry.approval[..12], clean(entry.tool), clean(entry.call));
+        let cells = [name, format!("{}{agents}", holds_for(entry.plan)), used];
+        table.row(cells.iter().map(Cell::new).collect());
+    }
     out.print(table.render(out.paint, out.width))?;
-    if listed.is_empty() {
+    if listed.is_empty() && approvals.is_empty() {
         out.remark("nothing is remembered for this project");
     }
     Ok(ExitCode::SUCCESS)
@@ -232,7 +302,8 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
 /// Shows what the last run was refused, and asks a person at a terminal which of it to remember.
 fn refused(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let out = app.out();
-    let Some(LastRun { id, started_at, mut asked }) = asked::of_last_run(app.reader()?.manager())? else {
+    let Some(LastRun { id, started_at, mut asked, addresses }) = asked::of_last_run(app.reader()?.manager())?
+    else {
         out.remark("there was no run");
         return Ok(ExitCode::SUCCESS);
     };
@@ -240,8 +311,9 @@ fn refused(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     asked.retain(|asked| !known.iter().any(|entry| entry.grant.covers(&asked.grant)));
     facts::add_places(&mut asked, &app.place()?.root, started_at);
     if out.is_json {
-        return out.data(&serde_json::json!({"run": id, "asked": asked}));
+        return out.data(&serde_json::json!({"run": id, "asked": asked, "addresses": addresses}));
     }
+    out.print(choose::addresses_text(&addresses))?;
     if asked.is_empty() {
         out.remark("the last run was refused nothing that can be granted");
         return Ok(ExitCode::SUCCESS);

@@ -1,3 +1,5 @@
+mod always;
+
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -21,17 +23,21 @@ const MAX_LATER: usize = 10;
 
 /// Approve tasks that wait for approval. Tasks that wait for a decision may start or continue
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = "\
 It takes a person at a terminal: a script or an agent approves nothing, and is refused with 7. \
 Where a PIN is set (`taskpawl pin set`) it asks for it. A rule of the policy \
 lets run what needs no yes each time: `taskpawl policy --help`.
 Only what is asked about is approved: if its arguments change before it starts, it asks again.
+With --always it is remembered: calls of this plan that do exactly the same run without asking. \
+`taskpawl allow --list` lists what is remembered. Questions of the plan's author are asked each time.
 `taskpawl show ID` shows a question with everything that would run. With --only all of them are shown first,
 and those that the policy will ask before the run: nothing stops at them later, unless their arguments change.
 
 Examples:
   taskpawl approve deploy
   taskpawl approve paint --answer blue
+  taskpawl approve test --always
   taskpawl approve deploy --args '{\"argv\": [\"./deploy\", \"staging\"]}'
   taskpawl approve --only plan:release")]
 #[command(group(clap::ArgGroup::new("which").required(true).multiple(false).args(["ids", "only"])))]
@@ -51,6 +57,15 @@ pub(crate) struct Args {
     /// Only if this is the hash of what is asked about, or the first 8 characters of it or more
     #[arg(long, value_name = "HASH", conflicts_with = "only")]
     hash: Option<String>,
+    /// Also approve all later calls that do the same, in this project and this plan: same tool, same arguments
+    #[arg(long, conflicts_with_all = ["only", "answer", "instead"])]
+    always: bool,
+    /// With --always: also if a model wrote the call
+    #[arg(long, requires = "always")]
+    agents: bool,
+    /// With --always: in every plan of the project
+    #[arg(long, requires = "always")]
+    all_plans: bool,
     /// With --only: approve without asking
     #[arg(long, requires = "only", conflicts_with = "ids")]
     yes: bool,
@@ -70,6 +85,13 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     if !args.only.is_empty() {
         return found(app, args);
+    }
+    if args.always {
+        let [id] = &args.ids[..] else {
+            return Err(CliError::usage("`--always` is for one task"));
+        };
+        let extent = always::Extent { agents: args.agents, all_plans: args.all_plans };
+        return always::run(app, id, args.hash.as_deref(), extent);
     }
     let manager = app.manager()?;
     if let (Some(instead), [id]) = (&args.instead, &args.ids[..]) {

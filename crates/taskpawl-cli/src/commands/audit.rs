@@ -10,7 +10,7 @@ use crate::commands::parse;
 use crate::error::CliError;
 use crate::text::{Cell, Table};
 
-/// List decisions: approvals, rejections, trust, grants, the PIN, and changes of the policy
+/// List decisions: approvals, rejections, trust, grants, the PIN, purges, and changes of the policy
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The log is in your state directory, for all projects. Each line holds the hash of the line before: a line that was changed or \

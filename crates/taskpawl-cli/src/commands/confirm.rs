@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use taskpawl::model::task::ApprovalRequest;
+use taskpawl::tools::{Power, Ruling};
 use taskpawl::{Approving, Error, Manager};
 use taskpawl_text::revealed_line;
 use taskpawl_web::{Ask, AskedQuestion, Decision, is_repeatable};
@@ -52,6 +53,9 @@ impl Terminal {
     /// Returns the terminal, under the rules of `approve`; `None` where `approve` would be refused.
     pub(super) fn of(app: &App) -> Result<Option<Self>, CliError> {
         if person::refuse_other_callers(app, "approve").is_err() {
+            return Ok(None);
+        }
+        if app.policy()?.ruling(Power::Page).ruling == Ruling::Never {
             return Ok(None);
         }
         let Ok(pin) = Pin::needed(app) else { return Ok(None) };

@@ -5,9 +5,10 @@ use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::value::TaskId;
 use taskpawl::store::{Diagnostic, Location, PlacementError, Severity};
 use taskpawl::tools::{Enforcement, Level, NearRule, NetworkWall, SpawnError};
-use taskpawl::{AskedByRule, Taskpawl};
+use taskpawl::{AskedByRule, CacheLayers, Taskpawl};
 
 use crate::app::App;
+use crate::commands::prune::size;
 use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;
 use crate::shown::{Shown, shown};
@@ -64,6 +65,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if !found.iter().any(|diagnostic| diagnostic.is_open() && diagnostic.severity == Severity::Damage) {
         found.extend(near_rules(app, &plans)?);
     }
+    found.extend(of_caches(plans.engine().cache_layers()));
     let tried = plans.engine().probe_sandbox();
     let starts_programs = tried.is_ok();
     let has_gaps = !matches!(&tried, Ok(Some(enforcement)) if gaps(enforcement).is_empty());
@@ -126,6 +128,21 @@ fn list_of(tasks: &[TaskId]) -> String {
         Some(more @ 1..) => format!("{} and {more} more", named.join(", ")),
         _ => named.join(", "),
     }
+}
+
+/// Size in bytes from which a note tells about changes to caches.
+const NOTED_CACHES: u64 = 1 << 20;
+
+/// Returns a note about the changes of programs to caches.
+fn of_caches(caches: CacheLayers) -> Option<Diagnostic> {
+    let message = format!(
+        "the changes of programs to them take {} of at most {}",
+        size(caches.bytes),
+        size(caches.limit)
+    );
+    let remedy = "`taskpawl prune --caches` removes them; packages are downloaded again";
+    let note = Diagnostic::new("caches", Severity::Note, "caches", message, remedy);
+    (caches.bytes >= NOTED_CACHES).then_some(note)
 }
 
 /// Returns an engine that can try the sandbox outside of a project, and a note that there is no project.

@@ -10,7 +10,7 @@ use taskpawl::model::advice::{CommandLine, Hint};
 use taskpawl::model::command::Refusal;
 use taskpawl::model::task::{Origin, PlanAccess};
 use taskpawl::store::Location;
-use taskpawl::tools::CallOrigin;
+use taskpawl::tools::{CallOrigin, Power};
 use taskpawl_mcp::{
     HttpListener, ListenError, McpServer, Offer, PromptText, ResourceText, ServerOptions, ToolSet,
 };
@@ -25,6 +25,7 @@ use crate::commands::sandbox::SandboxArgs;
 use crate::commands::server_signals::Signals;
 use crate::commands::todo;
 use crate::error::CliError;
+use crate::person;
 use crate::text::quoted;
 use crate::todo_lists;
 
@@ -330,10 +331,14 @@ fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
     if app.place()?.new_root().is_none() {
         app.place()?.record()?;
     }
+    if args.approve_elicited {
+        person::check_power(app, Power::Mcp, "--approve-elicited")?;
+    }
     if args.allow != Some(Allow::Sandboxed) {
         return Ok(builder.open()?);
     }
-    let policy = app.policy()?.clone().confined_by(&args.sandbox.settings(app)?).sandboxing(CallOrigin::Mcp);
+    person::check_power(app, Power::Mcp, "--allow")?;
+    let policy = app.policy_of_calls()?.clone().confined_by(&args.sandbox.settings(app)?).sandboxing(CallOrigin::Mcp);
     match policy.holds_back(CallOrigin::Mcp) {
         Some(why) => {
             Err(CliError::Forbidden { what: "let calls over MCP run without being asked about", why })

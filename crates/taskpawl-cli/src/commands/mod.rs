@@ -36,6 +36,7 @@ pub(crate) mod plan;
 pub(crate) mod policy;
 pub(crate) mod prime;
 pub(crate) mod prune;
+pub(crate) mod purge;
 pub(crate) mod ready;
 pub(crate) mod reject;
 pub(crate) mod release;

@@ -1,7 +1,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use taskpawl::{PruneOptions, PruneReport, Taskpawl};
+use serde::Serialize;
+use taskpawl::{CacheLayers, PruneOptions, PruneReport, Taskpawl};
 
 use crate::app::App;
 use crate::byte_size;
@@ -15,12 +16,15 @@ use crate::error::CliError;
 Tasks, their results and the history stay. Output of tasks that are still open, and of runs that go on, stays, too.
 Commands that were given before that age cannot be undone any more, and requests of agents \
 (`request_id`) that were done before it are forgotten: one that comes again is done again.
+`taskpawl doctor` says how much the changes of programs to caches take. They are removed before a run if they take more than 8 GiB, \
+and after 30 days without one.
 `quota` in the section `[output]` of the configuration does the same as --quota at the end of every run.
 
 Examples:
   taskpawl prune --older-than 30d
-  taskpawl prune --quota 1GiB --dry-run")]
-#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["older_than", "quota"])))]
+  taskpawl prune --quota 1GiB --dry-run
+  taskpawl prune --caches")]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["older_than", "quota", "caches"])))]
 pub(crate) struct Args {
     /// Forget runs that ended longer ago, as in 30d or 12h, with their output
     #[arg(long, value_name = "DURATION", value_parser = parse::age)]
@@ -28,9 +32,21 @@ pub(crate) struct Args {
     /// Remove the output of the runs that ended first until the rest fits, as in 500MB or 2GiB
     #[arg(long, value_name = "SIZE", value_parser = byte_size::parse)]
     quota: Option<u64>,
+    /// Remove the changes of programs to caches, which lie in layers of the project; packages are downloaded again
+    #[arg(long)]
+    caches: bool,
     /// Only say what would be removed
     #[arg(long)]
     dry_run: bool,
+}
+
+/// The result in `--json`.
+#[derive(Serialize)]
+struct Pruned {
+    #[serde(flatten)]
+    report: PruneReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caches: Option<CacheLayers>,
 }
 
 /// Removes data of old runs.
@@ -38,9 +54,25 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = if args.dry_run { app.reader()? } else { app.writer()? };
     let options = PruneOptions { older_than: args.older_than, quota: args.quota, dry_run: args.dry_run };
     let report = plans.engine().prune(&options)?;
+    let caches = match (args.caches, args.dry_run) {
+        (false, _) => None,
+        (true, true) => Some(plans.engine().cache_layers()),
+        (true, false) => Some(plans.engine().remove_cache_layers()?),
+    };
     let out = app.out();
     if out.is_json {
-        return out.data(&report);
+        return out.data(&Pruned { report, caches });
+    }
+    if let Some(caches) = caches {
+        let size = size(caches.bytes);
+        out.remark(&match (args.dry_run, caches.is_removed) {
+            (true, _) => format!("would remove {size} of changes to caches"),
+            (false, true) => format!("removed {size} of changes to caches"),
+            (false, false) => format!("{size} of changes to caches stay: a run uses them"),
+        });
+        if args.older_than.is_none() && args.quota.is_none() {
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     if args.quota.is_some_and(|quota| report.bytes_left > quota) {
         let left = size(report.bytes_left);

@@ -45,7 +45,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let run = run_log::find_run(manager, args.run.as_deref())?;
     let filter = HistoryFilter { run: Some(run.id.to_string()), ..HistoryFilter::default() };
     let entries = manager.find_history(&filter)?;
-    let log = run_log::read(app, plans, &run, &run_log::included(app, &[]))?;
+    let log = run_log::read(app, plans, &run, &run_log::included(app, &[])?)?;
     let clock = Arc::new(ReplayClock::default());
     let is_bar = app.terminal().stderr && app.environment().text("TERM").is_some_and(|term| term != "dumb");
     let mut reporter = Reporter::start(Options {

@@ -131,6 +131,8 @@ impl RunArgs {
                 hint,
             ));
         }
+        // Refused before anything runs, and not at the end.
+        run_log::included(app, &self.include)?;
         report::prepare(&self.reports)?;
         let collector = self.otlp.as_deref().map(|url| Collector::of(app, url)).transpose()?;
         let (format, variables) = (format(app, self)?, self.variables.read(app)?);
@@ -180,7 +182,7 @@ pub(super) fn run(
 ) -> Result<ExitCode, CliError> {
     let PreparedRun { args, format, variables, collector } = run;
     let mut reporter = reporter(app, plans.manager(), &what, format)?;
-    let included = run_log::included(app, &args.include);
+    let included = run_log::included(app, &args.include)?;
     let trace =
         collector.map(|collector| LiveTrace::start(plans.manager(), collector, included)).transpose()?;
     let (control, begin) = (RunControl::default(), app.source()?.now());

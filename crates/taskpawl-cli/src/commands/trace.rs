@@ -52,7 +52,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let collector = args.to.as_deref().map(|url| Collector::of(app, url)).transpose()?;
     let plans = app.reader()?;
     let run = run_log::find_run(plans.manager(), args.run.as_deref())?;
-    let included = run_log::included(app, &args.include);
+    let included = run_log::included(app, &args.include)?;
     let mut spans = spans(&run_log::read(app, plans, &run, &included)?);
     if let Some(collector) = collector {
         let count = spans.len();

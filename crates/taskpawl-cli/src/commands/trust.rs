@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use taskpawl::model::value::format_time;
 use taskpawl::model::value::revealed;
+use taskpawl::tools::Power;
 use toml::de::{DeTable, DeValue};
 
 use crate::app::App;
@@ -75,7 +76,11 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         app.out().remark("this project describes no tools and no servers: nothing needs trust");
         return Ok(ExitCode::SUCCESS);
     }
-    if args.remove { remove(app, &files) } else { give(app, &files, args.yes) }
+    if args.remove {
+        return remove(app, &files);
+    }
+    person::refuse_never(app, Power::Trust)?;
+    give(app, &files, args.yes)
 }
 
 fn list(app: &App, files: &[PathBuf]) -> Result<ExitCode, CliError> {

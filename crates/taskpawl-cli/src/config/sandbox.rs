@@ -127,6 +127,7 @@ impl FromStr for Want {
             | NamedGrant::Net
             | NamedGrant::Read(_)
             | NamedGrant::Write(_)
+            | NamedGrant::Socket(_)
             | NamedGrant::Env(_)
             | _ => false,
         };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
 
 use serde_json::{Value, json};
 
@@ -184,9 +185,60 @@ fn a_policy_keeps_remembered_grants_from_runs() {
         cli.run(&["run-all-ready", "--plan", "a.json"])
     };
     assert!(run("").ok().stderr.contains("remembered grants: port:5432 (all plans)"));
+    let socket = cli.path("agent.sock");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    cli.policy("[powers]\nsockets = 'never'\n");
+    let never = cli.by_person(&["allow", "--socket", socket.to_str().unwrap(), "--all-plans"]);
+    assert_eq!(never.code, Some(7), "{never}");
     for policy in ["[powers]\nremembered = 'never'\n", "[powers]\nports = 'never'\n"] {
         assert!(!run(policy).ok().stderr.contains("remembered grants"));
         assert_eq!(cli.by_person(&["allow", "--port", "5433", "--all-plans"]).code, Some(7));
     }
     assert_eq!(run("[powers]\nremembered = 'ask'\n").code, Some(7));
+}
+
+#[test]
+fn sockets_variables_and_addresses_are_learned_from_a_failed_call() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::new().with_programs().with("DEPLOY_STAGE", "test");
+    let socket = cli.path("agent.sock");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let connect = "import os, socket, sys\np = sys.argv[1]\ntry:\n  socket.socket(socket.AF_UNIX).connect(p)\n\
+                   except OSError as e: sys.exit(f'dial unix {p}: {e}')\n";
+    cli.file("connect.py", connect);
+    plan(&cli, "socket", &format!("python3 connect.py {}", socket.display()));
+    plan(&cli, "variable", "set -u; echo $DEPLOY_STAGE");
+    plan(
+        &cli,
+        "address",
+        "echo 'connect to 203.0.113.5 port 443 failed: Network is unreachable' >&2; exit 1",
+    );
+    let asked = |name: &str| {
+        let refused = call_of(&cli, name)["result"]["sandbox"]["refused"].clone();
+        (refused, cli.run(&["allow", "--json"]).ok().json()["data"].clone())
+    };
+    let (refused, shown) = asked("variable");
+    assert_eq!(refused, json!([{"kind": "variable", "name": "DEPLOY_STAGE"}]));
+    assert_eq!(
+        (&shown["asked"][0]["grant"], &shown["asked"][0]["calls"]),
+        (&json!("env:DEPLOY_STAGE"), &json!(1))
+    );
+    let (refused, shown) = asked("address");
+    assert_eq!(refused, json!([{"kind": "address", "address": "203.0.113.5", "port": 443}]));
+    assert_eq!((&shown["asked"], &shown["addresses"][0]["address"]), (&json!([]), &json!("203.0.113.5:443")));
+    let (refused, shown) = asked("socket");
+    if call_of(&cli, "socket")["result"]["sandbox"]["isolation"].is_string() {
+        return taskpawl_fuzz::skip("mount namespaces", "granted sockets", "level B or lower".to_owned());
+    }
+    assert_eq!(refused, json!([{"kind": "socket", "path": "[HOME]/agent.sock"}]));
+    assert_eq!(shown["asked"][0]["grant"], "socket:[HOME]/agent.sock");
+    // What is granted is reached.
+    cli.by_person(&["allow", "--socket", socket.to_str().unwrap(), "--env", "DEPLOY_STAGE", "--all-plans"])
+        .ok();
+    assert_eq!(call_of(&cli, "socket")["status"], "succeeded");
+    assert_eq!(call_of(&cli, "variable")["status"], "succeeded");
+    let file = cli.by_person(&["allow", "--socket", "connect.py"]);
+    assert_eq!(file.code, Some(2), "{file}");
 }

@@ -61,3 +61,19 @@ fn a_quota_in_the_configuration_holds_at_the_end_of_each_run() {
         assert!(error.code == Some(2) && error.stderr.contains(problem), "{error}");
     }
 }
+
+#[test]
+fn changes_to_caches_are_named_and_removed() {
+    let cli = cli();
+    let caches = cli.path("tasks.db.files/private/caches/0/cache/changes");
+    std::fs::create_dir_all(&caches).unwrap();
+    std::fs::write(caches.join("package"), vec![1; 2 << 20]).unwrap();
+    let noted = cli.run(&["doctor"]).to_string();
+    assert!(noted.contains("of at most 8.0 GiB"), "{noted}");
+    let dry = cli.run(&["prune", "--caches", "--dry-run", "--json"]).ok().json()["data"]["caches"].clone();
+    assert!(dry["bytes"].as_u64() >= Some(2 << 20) && dry["isRemoved"] == false, "{dry}");
+    assert!(caches.exists());
+    let removed = cli.run(&["prune", "--caches"]).ok();
+    assert!(removed.stderr.contains("of changes to caches") && !caches.exists(), "{removed}");
+    assert!(!cli.run(&["doctor"]).to_string().contains("of at most 8.0 GiB"));
+}

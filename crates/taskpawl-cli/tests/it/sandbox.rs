@@ -5,7 +5,7 @@ mod home;
 use std::fs;
 
 use serde_json::Value;
-use taskpawl::tools::{OwnListener, Power};
+use taskpawl::tools::OwnListener;
 
 use crate::explain::paste;
 use crate::harness::{Cli, Run, may_decide};
@@ -356,46 +356,6 @@ fn agents_widen_the_sandbox_only_as_the_policy_says() {
         assert_eq!(cli.run(&[&["run-all-ready"], &flags[..]].concat()).code, Some(7));
     }
     cli.run(&["run-all-ready", "--allow-host", "registry.test:443"]).ok();
-}
-
-/// Returns the words and the configuration of a command that uses a power; `None` if another test is about it.
-fn use_of(power: Power) -> Option<(&'static [&'static str], &'static str)> {
-    Some(match power {
-        Power::Off => (&["run-all-ready", "--sandbox", "off"], ""),
-        Power::Net => (&["run-all-ready", "--allow-net"], ""),
-        Power::Paths => (&["run-all-ready", "--allow-read", "/usr/share"], ""),
-        Power::Hosts => (&["run-all-ready", "--allow-host", "registry.test"], ""),
-        Power::Ports | Power::Agents => (&["run-all-ready", "--allow-port", "5432"], ""),
-        Power::Variables => (&["run-all-ready"], "[sandbox]\nenv = ['DEPLOY_STAGE']\n"),
-        Power::Planner => (
-            &["plan", "new", "x"],
-            "[planner]\ncommand = ['/bin/echo', 'tasks: [{id: a, name: a, run: /bin/true}]']\n",
-        ),
-        // `allow::a_policy_keeps_remembered_grants_from_runs`
-        Power::Remembered => return None,
-    })
-}
-
-#[test]
-fn each_power_has_a_key_in_the_policy() {
-    for power in Power::ALL {
-        let cli = if *power == Power::Agents { Cli::new().with("CLAUDECODE", "1") } else { Cli::new() };
-        let Some((words, config)) = use_of(*power) else { continue };
-        fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
-        fs::write(cli.path(".config/taskpawl/config.toml"), config).unwrap();
-        let run = |ruling: &str| {
-            cli.policy(&format!("agents_may = ['port:5432']\n[powers]\n{power} = '{ruling}'\n"));
-            cli.run(words)
-        };
-        run("allow").ok();
-        let never = run("never");
-        assert_eq!(never.code, Some(7), "{power} {never}");
-        let said = if *power == Power::Agents { "is for a person" } else { "forbids it" };
-        assert!(never.stderr.contains(said), "{power} {never}");
-        let ask = run("ask");
-        assert_eq!(ask.code, Some(7), "{power} {ask}");
-        assert!(may_decide() == ask.stderr.contains("is for a person"), "{power} {ask}");
-    }
 }
 
 #[test]

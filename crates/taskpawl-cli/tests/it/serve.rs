@@ -1,5 +1,6 @@
 //! The page as a process: its output, its answers and its end.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
@@ -8,11 +9,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::harness::{Cli, may_decide};
+use crate::terminal::terminal;
 
 /// A running server, which is killed on drop.
 struct Page {
     child: Child,
     data: Value,
+    /// The other end of the terminal, which stays open.
+    _person: Option<File>,
 }
 
 impl Page {
@@ -20,10 +24,24 @@ impl Page {
         let args: Vec<&str> = ["serve", "--json"].iter().chain(options).copied().collect();
         let mut command = cli.command(&cli.path("work"), &args);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let data = Self::announced(&mut child);
+        Self { child, data, _person: None }
+    }
+
+    /// Opens the page as a person at a terminal does.
+    fn open_at_a_terminal(cli: &Cli) -> Self {
+        let (person, program) = terminal();
+        let mut command = cli.command(&cli.path("work"), &["serve", "--json"]);
+        let mut child = command.stdin(program).stdout(Stdio::piped()).spawn().unwrap();
+        let data = Self::announced(&mut child);
+        Self { child, data, _person: Some(person) }
+    }
+
+    fn announced(child: &mut Child) -> Value {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let printed: Value = serde_json::from_str(&line).unwrap();
-        Self { child, data: printed["data"].clone() }
+        printed["data"].clone()
     }
 
     fn text(&self, name: &str) -> &str {
@@ -140,4 +158,22 @@ fn agents_use_the_port_of_the_page_with_a_token_of_their_own() {
     assert!(![401, 403, 404].contains(&status), "{status} {tools}");
     let without = Page::open(&Cli::new(), &[]);
     assert!(without.data.get("mcpToken").is_none());
+}
+
+#[test]
+fn a_policy_keeps_approvals_from_the_page() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::new().with_clock().at_a_terminal();
+    // Without a question the request is invalid, if there are approvals at all.
+    for (policy, expected) in
+        [("", 400), ("[powers]\npage = 'ask'\n", 400), ("[powers]\npage = 'never'\n", 409)]
+    {
+        cli.policy(policy);
+        let page = Page::open_at_a_terminal(&cli);
+        let (status, body) =
+            page.ask("POST", "/api/v1/approvals", page.text("token"), r#"{"questions": []}"#);
+        assert_eq!(status, expected, "{policy} {body}");
+    }
 }

@@ -34,7 +34,7 @@ pub fn authorize_planned(
     origin: Origin,
 ) -> PolicyDecision {
     let sandbox = requested(task, call);
-    let proposed = ProposedCall { tool: &call.tool_name, args: &call.args, origin, sandbox };
+    let proposed = ProposedCall { tool: &call.tool_name, args: &call.args, origin, sandbox, plan: None };
     match policy_hook.map_or(PolicyDecision::Allow, |hook| hook.authorize(&proposed)) {
         PolicyDecision::Allow => {}
         decision @ (PolicyDecision::Ask { .. } | PolicyDecision::Deny { .. }) => return decision,
@@ -53,7 +53,8 @@ fn authorize(
 ) -> PolicyDecision {
     let as_of = |origin| {
         let sandbox = requested(&record.spec, &call.spec);
-        policy_hook.authorize(&ProposedCall { tool: &call.spec.tool_name, args, origin, sandbox })
+        let plan = record.plan.as_deref();
+        policy_hook.authorize(&ProposedCall { tool: &call.spec.tool_name, args, origin, sandbox, plan })
     };
     let mut decision = as_of(call.origin);
     for value in deciding(call, values) {

@@ -8,6 +8,7 @@ use crate::expr::{
 };
 use crate::rules::failure::Problem;
 use crate::task::AskedCall;
+use crate::task::policy_hook::PolicyHook;
 use crate::task::record::{CallRecord, TaskRecord};
 use crate::task::spec::{ForEach, Origin};
 use crate::task::status::{CallStatus, Status, TaskStatus};
@@ -427,9 +428,10 @@ pub(crate) fn known_args(
 }
 
 /// Returns the values from models that influence a call. They are its own inputs, and the values that conditions and
-/// lists of its task and the parents read.
+/// lists of its task and the parents read, except those that a person has confirmed if the policy has confirmations.
 pub(crate) fn deciding_values(
     view: &(impl ReadTasks + ReadGraph + ?Sized),
+    policy_hook: Option<&dyn PolicyHook>,
     key: Key,
     record: &TaskRecord,
     call: &CallRecord,
@@ -452,7 +454,8 @@ pub(crate) fn deciding_values(
         above = view.node(key)?.and_then(|node| node.parent);
     }
     let names = trusted_inputs(&record.spec, &call.spec);
-    if !names.is_empty() && is_confirmed(view, key, call)? {
+    let may_trust = policy_hook.is_none_or(PolicyHook::trusts_inputs);
+    if may_trust && !names.is_empty() && is_confirmed(view, key, call)? {
         values.retain(|value| !names.contains(value.input.as_str()));
     }
     Ok(values)

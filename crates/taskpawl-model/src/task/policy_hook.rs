@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use crate::task::question::work_hash;
 use crate::task::spec::{CallSpec, Origin, SandboxRequest, TaskSpec};
 use crate::value::Map;
 
@@ -19,6 +20,11 @@ pub trait PolicyHook: Debug + Send + Sync {
     /// Returns everything that decisions depend on besides the call, as one word: the rules, the working directory of
     /// calls, and their confinement. An approval under one version is not valid under another.
     fn version(&self) -> &str;
+
+    /// Returns whether a confirmed `trustInputs` takes effect.
+    fn trusts_inputs(&self) -> bool {
+        true
+    }
 
     /// Returns whether the tool declares that a call with these arguments may run again: it only reads, or it is
     /// idempotent. For an unknown tool it returns false.
@@ -39,6 +45,15 @@ pub struct ProposedCall<'a> {
     pub origin: Origin,
     /// The permissions that the call and its task request from the sandbox; `None` without a request.
     pub sandbox: Option<SandboxRequest>,
+    /// The plan of its task; `None` for a task without a plan, and for a call that is not stored yet.
+    pub plan: Option<&'a str>,
+}
+
+impl ProposedCall<'_> {
+    /// Returns the hash of the work that the call does: its tool, its arguments and its sandbox request, in any task.
+    pub fn work_hash(&self) -> String {
+        work_hash(self.tool, self.args, self.sandbox.as_ref())
+    }
 }
 
 /// A decision on a call, ordered by strictness.

@@ -142,6 +142,13 @@ pub(crate) struct Subject {
     pub(crate) args_of_items: Vec<Map>,
 }
 
+impl AskedCall {
+    /// Returns the hash of the work that the call does: its tool, its arguments and its sandbox request, in any task.
+    pub fn work_hash(&self) -> String {
+        work_hash(&self.tool, &self.args, self.sandbox.as_ref())
+    }
+}
+
 impl ApprovalRequest {
     /// Returns whether a plain yes decides it.
     pub fn is_plain(&self) -> bool {
@@ -185,6 +192,13 @@ pub(crate) fn hash(
     }
     let mut text = String::new();
     canonical(&whole, &mut text);
+    hex(&Sha256::digest(text))
+}
+
+/// Returns the hash of the work of a call, by which later calls that do the same are recognised.
+pub(crate) fn work_hash(tool: &str, args: &Map, sandbox: Option<&SandboxRequest>) -> String {
+    let mut text = String::new();
+    canonical(&json!({"tool": tool, "args": args, "sandbox": sandbox}), &mut text);
     hex(&Sha256::digest(text))
 }
 

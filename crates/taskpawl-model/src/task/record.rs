@@ -703,7 +703,7 @@ impl PlanNotify {
     /// Authorizes it like a call of `exec`. There is no approval for it, so a program that is not allowed does not run.
     pub fn authorize(&self, policy_hook: Option<&dyn PolicyHook>) -> PolicyDecision {
         let args = Map::from_iter([("argv".to_owned(), Value::from(self.argv.clone()))]);
-        let call = ProposedCall { tool: "exec", args: &args, origin: self.origin, sandbox: None };
+        let call = ProposedCall { tool: "exec", args: &args, origin: self.origin, sandbox: None, plan: None };
         policy_hook.map_or(PolicyDecision::Allow, |policy_hook| policy_hook.authorize(&call))
     }
 }

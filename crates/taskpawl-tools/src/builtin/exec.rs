@@ -18,7 +18,8 @@ use crate::error::ToolError;
 use crate::foresee::{Foreseen, missing_program};
 use crate::root::Root;
 use crate::sandbox::{
-    BeforeCall, ClosedPlaces, Hint, NamedGrant, hidden_names, hint, hint_for_start, met_protected, of_hidden,
+    BeforeCall, ClosedPlaces, Hint, NamedAccess, NamedGrant, hidden_names, hint, hint_for_start,
+    met_protected, named_access, of_hidden,
 };
 use crate::scan::ScanBounds;
 use crate::text::last_line;
@@ -236,11 +237,12 @@ pub(crate) async fn run(
         created.tell(cx, sandbox);
     }
     let is_ok = options.ok_exit_codes.contains(&outcome.code);
-    let (outcome, Met { hidden, protected, hint }) = met(cx, program, outcome, is_ok).await;
+    let (outcome, Met { hidden, protected, hint, named }) = met(cx, program, outcome, is_ok).await;
     if let Some((names, said)) = hidden {
         cx.warn(said);
         report["sandbox"]["hidden"] = json!(names);
     }
+    tell_named(&named, &mut report);
     ended(cx, name, is_ok, &outcome, hint, &report)?;
     tell_protected(cx, &protected, &mut report);
     match options.parse {
@@ -272,6 +274,8 @@ struct Met {
     protected: Vec<(PathBuf, Hint)>,
     /// The option that would have allowed a failed program what it tried.
     hint: Option<Hint>,
+    /// Access that the output of a failed program names.
+    named: Vec<NamedAccess>,
 }
 
 impl Met {
@@ -282,10 +286,15 @@ impl Met {
         let hidden = of_hidden(closed, &program.cwd, &names).map(|said| (names, said));
         match (outcome.end, is_ok) {
             (End::Exited, true) => {
-                Self { hidden, protected: met_protected(program, outcome, closed), hint: None }
+                let protected = met_protected(program, outcome, closed);
+                Self { hidden, protected, ..Self::default() }
             }
             (End::Exited, false) => {
-                Self { hidden, protected: Vec::new(), hint: hint(program, outcome, closed) }
+                let named = match &program.sandbox {
+                    Sandbox::On(profile) => named_access(&outcome.stderr.text, profile, closed.unseen()),
+                    Sandbox::Off => Vec::new(),
+                };
+                Self { hidden, protected: Vec::new(), hint: hint(program, outcome, closed), named }
             }
             (End::TimedOut | End::Cancelled | End::OutputLimit, _) => Self { hidden, ..Self::default() },
         }
@@ -314,6 +323,16 @@ fn tell_protected(cx: &CallContext, met: &[(PathBuf, Hint)], report: &mut Map<St
         let paths: Vec<_> = met.iter().map(|(path, _)| path.to_string_lossy()).collect();
         report["sandbox"]["protected"] = json!(paths);
     }
+}
+
+/// Adds the refused access that the output of a failed program names.
+fn tell_named(named: &[NamedAccess], report: &mut Map<String, Value>) {
+    if named.is_empty() {
+        return;
+    }
+    let refused = &mut report["sandbox"]["refused"];
+    let known = refused.as_array().cloned().unwrap_or_default();
+    *refused = known.into_iter().chain(named.iter().map(|access| json!(access))).collect();
 }
 
 async fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {

@@ -309,6 +309,16 @@ enum By<'a> {
 }
 
 impl LayerDecision<'_> {
+    /// Returns the kind of the layer that decides.
+    pub(crate) fn kind(&self) -> LayerKind {
+        self.layer.kind
+    }
+
+    /// Returns whether a ruling on a power decides.
+    pub(crate) fn is_of_power(&self) -> bool {
+        matches!(self.by, By::Power { .. })
+    }
+
     /// Returns the allow rules that match a call except for a missing key, if the call needs an approval because no
     /// rule applied.
     pub(crate) fn near(&self, look: &CallShape<'_>) -> Vec<NearRule> {

@@ -4,6 +4,7 @@
 //! and the policy of the project. A project can therefore only restrict. Within a file, rules take precedence over the
 //! default for an origin, and the strictest rule that applies to a call counts.
 
+mod approvals;
 mod call;
 mod command;
 mod directory;
@@ -24,6 +25,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use taskpawl_process::Isolation;
 
+pub use approvals::RememberedApproval;
 pub use call::{CallOrigin, Decision, PolicyCall, SandboxNeed};
 pub use file::PolicyError;
 pub use layer::{Layer, LayerKind, Standing};
@@ -36,6 +38,7 @@ pub use version::content_hash;
 use crate::registry::Registry;
 use crate::root::is_surely_outside;
 use crate::sandbox::{NamedGrant, SandboxSettings};
+use approvals::Remembered;
 pub(crate) use call::Setting;
 use layer::LayerDecision;
 use rule::CallShape;
@@ -68,6 +71,7 @@ pub struct Policy {
     version: String,
     /// Registered tools; command rules also apply to the programs that they report.
     tools: Registry,
+    remembered: Remembered,
 }
 
 impl Default for Policy {
@@ -87,6 +91,7 @@ impl Policy {
             real_directory: PathBuf::new(),
             version,
             tools: Registry::new(),
+            remembered: Remembered::default(),
         }
     }
 
@@ -206,6 +211,18 @@ impl Policy {
         self
     }
 
+    /// Sets the approvals that a person has remembered. They answer questions of the policies of the user and the project.
+    #[must_use]
+    pub fn with_remembered(mut self, approvals: Vec<RememberedApproval>) -> Self {
+        self.remembered = Remembered::of(approvals);
+        self
+    }
+
+    /// Returns the remembered approvals that answered a question since they were set, for this policy and its clones.
+    pub fn used_approvals(&self) -> Vec<RememberedApproval> {
+        self.remembered.used()
+    }
+
     /// Returns whether a call with these arguments may be repeated; `false` for an unknown tool.
     pub fn is_repeatable(&self, tool: &str, args: &Map<String, Value>) -> bool {
         self.tools.get(tool).is_some_and(|tool| tool.is_repeatable(&Value::Object(args.clone())))
@@ -233,8 +250,34 @@ impl Policy {
         CallShape::at(call, &self.tools, [&self.directory, &self.real_directory])
     }
 
-    /// Decides on a call. The reason is given unless the call simply runs.
+    /// Decides on a call, without remembered approvals. The reason is given unless the call simply runs.
     pub fn authorize(&self, call: &PolicyCall<'_>) -> (Decision, Option<String>) {
+        self.decide(call, || false)
+    }
+
+    /// Decides on a call of a plan ("" without one), whose work has this hash. A remembered approval may answer for the person.
+    pub fn authorize_work(
+        &self,
+        call: &PolicyCall<'_>,
+        plan: &str,
+        work: impl FnOnce() -> String,
+    ) -> (Decision, Option<String>) {
+        self.decide(call, || !self.remembered.is_empty() && self.remembered.cover(call.origin, &work(), plan))
+    }
+
+    /// Returns why a question about a call cannot be answered once for all; `None` if it can.
+    pub fn why_not_remembered(&self, call: &PolicyCall<'_>) -> Option<&'static str> {
+        let (look, setting) = (self.look(call), self.setting());
+        let asks = |said: &LayerDecision<'_>| said.decision == Decision::Ask;
+        let mut said = self.layers.iter().map(|layer| layer.say(&look, &setting)).filter(asks);
+        said.find_map(|said| approvals::why_not(&said, call, &setting))
+    }
+
+    fn decide(
+        &self,
+        call: &PolicyCall<'_>,
+        is_remembered: impl FnOnce() -> bool,
+    ) -> (Decision, Option<String>) {
         let (look, setting) = (self.look(call), self.setting());
         let said = self.layers.iter().map(|layer| layer.say(&look, &setting));
         // Of equally strict decisions the first one counts, so that the reason names the ceiling before a project.
@@ -242,6 +285,7 @@ impl Policy {
         match strictest {
             Some(said) if said.decision == Decision::Ask => match self.in_vain(call) {
                 Some(why) => (Decision::Deny, Some(why)),
+                None if is_remembered() && self.why_not_remembered(call).is_none() => (Decision::Allow, None),
                 None => (Decision::Ask, Some(said.why(&look))),
             },
             Some(said) if said.decision > Decision::Allow => (said.decision, Some(said.why(&look))),

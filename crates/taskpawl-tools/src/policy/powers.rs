@@ -1,12 +1,12 @@
-//! Powers: the ways in which a flag, a file, a remembered grant or a call gives more than the sandbox does by default. A policy has a key
-//! for each of them.
+//! Powers: the ways in which a flag, a file, a remembered grant or a call gives more than there is by default: a wider sandbox, fewer
+//! questions, or data that leaves the store. A policy has a key for each of them.
 
 use serde::Serialize;
 
 use super::call::words;
 
 words! {
-    /// A way to get more than the sandbox gives by default.
+    /// A way to get more than there is by default.
     Power {
         /// Running programs without the sandbox.
         Off = "off",
@@ -18,10 +18,26 @@ words! {
         Hosts = "hosts",
         /// Ports of this machine.
         Ports = "ports",
+        /// Unix sockets of other programs.
+        Sockets = "sockets",
         /// Further environment variables.
         Variables = "variables",
         /// Grants that a person has remembered for a project.
         Remembered = "remembered",
+        /// Approvals that a person has remembered for a project.
+        Approvals = "approvals",
+        /// Values of models that a person trusts for a call, by `trustInputs`.
+        TrustInputs = "trust_inputs",
+        /// Files of projects that describe tools and servers, once a person trusts them.
+        Trust = "trust",
+        /// Calls over MCP that run without a question.
+        Mcp = "mcp",
+        /// Approvals that the page asks for.
+        Page = "page",
+        /// Details in reports and traces, such as output.
+        Include = "include",
+        /// Traces that are sent to a collector.
+        Otlp = "otlp",
         /// Flags that widen the sandbox, given by coding agents.
         Agents = "agents",
         /// Asking a planner for a plan, which gets names of the project.
@@ -50,8 +66,16 @@ impl Power {
             Self::Paths => "let programs reach other paths",
             Self::Hosts => "let programs reach hosts",
             Self::Ports => "let programs reach ports of this machine",
+            Self::Sockets => "let programs connect to sockets of other programs",
             Self::Variables => "give programs further variables",
             Self::Remembered => "use remembered grants",
+            Self::Approvals => "use remembered approvals",
+            Self::TrustInputs => "trust values of models",
+            Self::Trust => "trust files of projects",
+            Self::Mcp => "let calls over MCP run without a question",
+            Self::Page => "approve from the page",
+            Self::Include => "put details into reports and traces",
+            Self::Otlp => "send traces",
             Self::Agents => "let a coding agent widen the sandbox",
             Self::Planner => "ask a planner",
         }

@@ -1,5 +1,7 @@
 //! Paths of a project that the tools in this process must not touch: the same that the sandbox closes to programs.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -49,7 +51,7 @@ pub(super) struct Rules {
 /// Tools ask with the real path of the file that they have opened, so that neither links nor other spellings bypass the check. The default
 /// closes nothing.
 #[derive(Clone, Debug, Default)]
-pub struct ClosedPlaces(Option<Arc<Closed>>);
+pub struct ClosedPlaces(Option<Arc<Closed>>, Arc<BTreeSet<OsString>>);
 
 /// The rules that apply beneath one root.
 #[derive(Debug)]
@@ -168,7 +170,18 @@ impl ClosedPlaces {
             dotenv: dotenv.map(OnceLock::from).unwrap_or_default(),
             root: real_root,
         };
-        Self(Some(Arc::new(closed)))
+        Self(Some(Arc::new(closed)), Arc::default())
+    }
+
+    /// Sets the names of the variables of this process that programs do not see.
+    pub(super) fn with_unseen(mut self, unseen: BTreeSet<OsString>) -> Self {
+        self.1 = Arc::new(unseen);
+        self
+    }
+
+    /// Returns the names of the variables of this process that programs do not see.
+    pub(crate) fn unseen(&self) -> &BTreeSet<OsString> {
+        &self.1
     }
 
     /// Returns the watch for new files that other programs obey. There is none without a sandbox.

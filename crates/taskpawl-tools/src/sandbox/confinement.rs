@@ -159,7 +159,9 @@ impl Confinement {
                 NamedGrant::Port(port) => widening.ports.push(*port),
                 NamedGrant::Env(name) => widening.env.push(name.clone()),
                 NamedGrant::Read(path) => widening.read.extend(self.admitted("read", path.clone())),
-                NamedGrant::Write(path) => widening.write.extend(self.admitted("write", path.clone())),
+                NamedGrant::Write(path) | NamedGrant::Socket(path) => {
+                    widening.write.extend(self.admitted("write", path.clone()))
+                }
                 // Never remembered.
                 NamedGrant::Off | NamedGrant::Net => {}
             }
@@ -214,10 +216,12 @@ impl Confinement {
             let env = self.settings.env.iter().chain(&widening.env).cloned().collect();
             let settings = SandboxSettings { env, ..self.settings.clone() };
             let variables = variables::variables(&settings, &self.places, has_net);
+            let unseen = variables::unseen(&self.places, &variables);
+            let closed = ClosedPlaces::new(root, rules, Some(found.secrets), Some(Arc::clone(&self.watch)));
             CallSandbox {
                 sandbox: Sandbox::On(profile),
                 environment: Arc::new(Environment::Exactly(variables)),
-                closed: ClosedPlaces::new(root, rules, Some(found.secrets), Some(Arc::clone(&self.watch))),
+                closed: closed.with_unseen(unseen),
             }
         })
     }

@@ -24,6 +24,8 @@ pub enum NamedGrant {
     Read(PathBuf),
     /// A path to read and write: `write:PATH`.
     Write(PathBuf),
+    /// A unix socket of another program: `socket:PATH`.
+    Socket(PathBuf),
     /// An environment variable: `env:NAME`.
     Env(String),
 }
@@ -46,6 +48,7 @@ impl NamedGrant {
             Self::Port(_) => "port",
             Self::Read(_) => "read",
             Self::Write(_) => "write",
+            Self::Socket(_) => "socket",
             Self::Env(_) => "env",
         }
     }
@@ -63,6 +66,7 @@ impl NamedGrant {
                 | Self::Port(_)
                 | Self::Read(_)
                 | Self::Write(_)
+                | Self::Socket(_)
                 | Self::Env(_),
                 _,
             ) => self == other,
@@ -82,7 +86,9 @@ impl fmt::Display for NamedGrant {
             Self::Off | Self::Net => f.write_str(kind),
             Self::Host(host) => write!(f, "{kind}:{host}"),
             Self::Port(port) => write!(f, "{kind}:{port}"),
-            Self::Read(path) | Self::Write(path) => write!(f, "{kind}:{}", path.display()),
+            Self::Read(path) | Self::Write(path) | Self::Socket(path) => {
+                write!(f, "{kind}:{}", path.display())
+            }
             Self::Env(name) => write!(f, "{kind}:{name}"),
         }
     }
@@ -110,9 +116,10 @@ impl FromStr for NamedGrant {
             }
             Some(("read", place)) => path(place).map(Self::Read),
             Some(("write", place)) => path(place).map(Self::Write),
+            Some(("socket", place)) => path(place).map(Self::Socket),
             Some(("env", name)) if is_variable(name) => Ok(Self::Env(name.to_owned())),
             _ => Err(invalid(
-                "write `host:NAME`, `port:N`, `read:PATH`, `write:PATH`, `env:NAME`, `net` or `off`",
+                "write `host:NAME`, `port:N`, `read:PATH`, `write:PATH`, `socket:PATH`, `env:NAME`, `net` or `off`",
             )),
         }
     }
@@ -167,6 +174,7 @@ mod tests {
             "net",
             "host:a.example",
             "host:*.a.example:22",
+            "socket:/run/a.sock",
             "port:5432",
             "read:/a b",
             "write:/a",

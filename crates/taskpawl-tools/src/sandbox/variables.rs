@@ -1,6 +1,6 @@
 //! Selects the environment variables that programs see.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
 use super::places::{CERTIFICATES, SandboxPlaces, TOOLCHAINS};
@@ -99,6 +99,11 @@ pub(super) fn variables(
         seen.insert("TMPDIR".into(), temporary.into());
     }
     seen
+}
+
+/// Returns the names of the variables of this process that programs with these variables do not see.
+pub(super) fn unseen(places: &SandboxPlaces, seen: &BTreeMap<OsString, OsString>) -> BTreeSet<OsString> {
+    places.variables.keys().filter(|name| !seen.contains_key(*name)).cloned().collect()
 }
 
 fn fits(name: &OsStr, pattern: &str) -> bool {

@@ -1,6 +1,7 @@
 //! The access that the last run was refused, with the tasks that asked for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -29,12 +30,24 @@ pub(super) struct Asked {
     pub(super) place: Option<String>,
 }
 
+/// A literal address that programs tried. No grant opens it, because hosts are granted by name.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct TriedAddress {
+    /// The address, with a port if it is known.
+    pub(super) address: String,
+    /// The tasks that tried it.
+    pub(super) tasks: BTreeSet<TaskId>,
+    /// The number of calls that tried it.
+    pub(super) calls: usize,
+}
+
 /// The last run, with all that it was refused.
 #[derive(Debug)]
 pub(super) struct LastRun {
     pub(super) id: String,
     pub(super) started_at: Timestamp,
     pub(super) asked: Vec<Asked>,
+    pub(super) addresses: Vec<TriedAddress>,
 }
 
 /// Reads what the last run was refused; `None` without a run.
@@ -43,13 +56,14 @@ pub(super) fn of_last_run(manager: &Manager) -> Result<Option<LastRun>, CliError
     let filter = HistoryFilter { run: Some(run.id.to_string()), ..HistoryFilter::default() };
     let events = manager.find_history(&filter)?;
     let tasks: BTreeSet<TaskId> = events.into_iter().filter_map(|entry| entry.event.task).collect();
-    let mut asked = BTreeMap::new();
+    let (mut asked, mut addresses) = (BTreeMap::new(), BTreeMap::new());
     manager.read(|view| {
         for id in &tasks {
             let Some(key) = view.key(id.as_str())? else { continue };
             let plan = view.task(key)?.and_then(|task| task.plan);
             for call in view.calls(key)? {
                 take(&mut asked, id, plan.as_deref().unwrap_or_default(), &call);
+                take_addresses(&mut addresses, id, &call);
             }
         }
         Ok(())
@@ -58,6 +72,7 @@ pub(super) fn of_last_run(manager: &Manager) -> Result<Option<LastRun>, CliError
         id: run.id.to_string(),
         started_at: run.started_at,
         asked: asked.into_values().collect(),
+        addresses: addresses.into_values().collect(),
     }))
 }
 
@@ -78,10 +93,34 @@ fn take(asked: &mut BTreeMap<NamedGrant, Asked>, task: &TaskId, plan: &str, call
     }
 }
 
+fn take_addresses(addresses: &mut BTreeMap<String, TriedAddress>, task: &TaskId, call: &CallRecord) {
+    let text = |refused: &Value| {
+        let address: IpAddr = refused.get("address")?.as_str()?.parse().ok()?;
+        let port = refused.get("port").and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok());
+        let is_tried = refused.get("kind")? == "address" && refused.get("host").is_none();
+        is_tried
+            .then(|| port.map_or(address.to_string(), |port| SocketAddr::from((address, port)).to_string()))
+    };
+    for address in recorded(call).iter().filter_map(text).collect::<BTreeSet<_>>() {
+        let entry = addresses.entry(address.clone()).or_insert_with(|| TriedAddress {
+            address,
+            tasks: BTreeSet::new(),
+            calls: 0,
+        });
+        entry.tasks.insert(task.clone());
+        entry.calls += 1;
+    }
+}
+
+/// Returns the refused access in the result of a call.
+fn recorded(call: &CallRecord) -> &[Value] {
+    let recorded = call.body.result.as_ref().and_then(|result| result.pointer("/sandbox/refused"));
+    recorded.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 /// Returns the grants that would give a call the access that it was refused.
 fn refused(call: &CallRecord) -> BTreeSet<NamedGrant> {
-    let recorded = call.body.result.as_ref().and_then(|result| result.pointer("/sandbox/refused"));
-    let recorded = recorded.and_then(Value::as_array).into_iter().flatten().filter_map(grant_of);
+    let recorded = recorded(call).iter().filter_map(grant_of);
     let named =
         call.body.error.as_ref().and_then(|error| error.grant.as_ref()).and_then(|grant| match grant {
             Grant::Host(host) => Some(format!("host:{host}")),
@@ -98,6 +137,8 @@ fn grant_of(refused: &Value) -> Option<NamedGrant> {
     let text = match refused.get("kind")?.as_str()? {
         "host" => format!("host:{}", refused.get("name")?.as_str()?),
         "port" => format!("port:{}", refused.get("port")?.as_u64()?),
+        "socket" => format!("socket:{}", refused.get("path")?.as_str()?),
+        "variable" => format!("env:{}", refused.get("name")?.as_str()?),
         _ => return None,
     };
     text.parse().ok()

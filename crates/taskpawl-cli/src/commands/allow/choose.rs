@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 
 use taskpawl::tools::NamedGrant;
 
-use super::asked::Asked;
+use super::asked::{Asked, TriedAddress};
 use crate::shown::Shown;
 use crate::text::clean;
 
@@ -38,6 +38,28 @@ pub(super) fn text(named: &[Asked], alone: &[Asked]) -> Shown {
     text
 }
 
+/// Returns the literal addresses that programs tried, as text.
+pub(super) fn addresses_text(addresses: &[TriedAddress]) -> Shown {
+    let mut text = Shown::new();
+    if !addresses.is_empty() {
+        text.push("literal addresses, which no grant opens (hosts are granted by name):\n");
+    }
+    for tried in addresses.iter().take(MAX_ALONE) {
+        let tasks = list(tried.tasks.iter().map(ToString::to_string).collect());
+        text.push(format!("     {}  task {tasks}, {}\n", clean(&tried.address), calls(tried.calls)));
+    }
+    text
+}
+
+fn list(names: Vec<String>) -> String {
+    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{}`", clean(name))).collect();
+    shown.join(", ") + if names.len() > MAX_NAMES { " …" } else { "" }
+}
+
+fn calls(count: usize) -> String {
+    if count == 1 { "1 call".to_owned() } else { format!("{count} calls") }
+}
+
 /// Returns a grant for people; names in other scripts are shown in both forms.
 pub(super) fn shown(grant: &NamedGrant) -> String {
     let text = clean(&grant.to_string());
@@ -51,6 +73,7 @@ pub(super) fn shown(grant: &NamedGrant) -> String {
         | NamedGrant::Port(_)
         | NamedGrant::Read(_)
         | NamedGrant::Write(_)
+        | NamedGrant::Socket(_)
         | NamedGrant::Env(_)
         | _ => text,
     }
@@ -67,15 +90,9 @@ fn unicode(name: &str) -> Option<String> {
 }
 
 fn by(asked: &Asked) -> String {
-    let list = |names: Vec<String>| {
-        let shown: Vec<String> =
-            names.iter().take(MAX_NAMES).map(|name| format!("`{}`", clean(name))).collect();
-        shown.join(", ") + if names.len() > MAX_NAMES { " …" } else { "" }
-    };
     let tasks = list(asked.tasks.iter().map(ToString::to_string).collect());
     let programs = list(asked.programs.iter().cloned().collect());
-    let calls = if asked.calls == 1 { "1 call".to_owned() } else { format!("{} calls", asked.calls) };
-    format!("task {tasks}, program {programs}, {calls}")
+    format!("task {tasks}, program {programs}, {}", calls(asked.calls))
 }
 
 /// Asks which access to remember. The numbers stand for what the project names; everything else is typed out.

@@ -95,7 +95,7 @@ fn authorize_call(
 ) -> ViewResult<CallAuthorization> {
     let mut known = flow::known_args(view, record, calls, call)?;
     add_values(&mut known.untrusted, deciding.iter().cloned());
-    let untrusted = flow::deciding_values(view, key, record, call, known.untrusted)?;
+    let untrusted = flow::deciding_values(view, policy_hook, key, record, call, known.untrusted)?;
     let decision =
         crate::rules::authorization::authorize_whole(policy_hook, record, call, &known.args, &untrusted);
     let (tool, origin) = (call.spec.tool_name.clone(), call.origin);

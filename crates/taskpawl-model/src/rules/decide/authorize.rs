@@ -43,7 +43,8 @@ impl Draft<'_> {
     ) -> Decided<PolicyDecision> {
         let call = &self.look_at_calls(key)?[position];
         let inserted = call.body.inserted.as_deref().cloned().unwrap_or_default();
-        let values = flow::deciding_values(self, key, record, call, inserted)?;
+        let values =
+            flow::deciding_values(self, self.context.policy_hook.as_deref(), key, record, call, inserted)?;
         Ok(self.authorize(record, call, args_now(call), &values))
     }
 
@@ -55,7 +56,14 @@ impl Draft<'_> {
         call: &CallRecord,
         known: KnownArgs,
     ) -> Decided<Option<String>> {
-        let values = flow::deciding_values(self, key, record, call, known.untrusted)?;
+        let values = flow::deciding_values(
+            self,
+            self.context.policy_hook.as_deref(),
+            key,
+            record,
+            call,
+            known.untrusted,
+        )?;
         Ok(why_asked(self.authorize(record, call, &known.args, &values)))
     }
 
