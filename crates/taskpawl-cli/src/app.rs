@@ -20,6 +20,7 @@ use crate::environment::Environment;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::grants;
+use crate::kits;
 use crate::person;
 use crate::remembered::{self, Approval};
 use crate::servers::McpServers;
@@ -185,6 +186,7 @@ impl App {
     pub(crate) fn held(&self, builder: Builder, sandbox: &SandboxArgs) -> Result<Builder, CliError> {
         let mut settings = sandbox.settings(self)?;
         settings.remembered = grants::settings(&grants::in_force(self)?);
+        settings.remembered.extend(kits::grants(self)?);
         self.held_with(builder, settings)
     }
 

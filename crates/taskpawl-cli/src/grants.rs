@@ -15,6 +15,7 @@ use taskpawl::tools::{NamedGrant, Power, RememberedGrant, Ruling, read_if_there}
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::kits::GrantedKit;
 use crate::remembered::Approval;
 use crate::text::clean;
 use crate::trust::{real, state_directory_of, state_file, write_state};
@@ -24,10 +25,13 @@ const MAX_BYTES: u64 = 4 << 20;
 
 /// The remembered grants of all projects.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names of the file")]
 pub(crate) struct Grants {
     grants: Vec<Entry>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     approvals: Vec<Approval>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kits: Vec<GrantedKit>,
 }
 
 /// A remembered grant.
@@ -80,7 +84,12 @@ impl Entry {
     }
 
     fn remembered(&self) -> RememberedGrant {
-        RememberedGrant { plan: self.plan.clone(), agents: self.agents, grant: self.grant.clone() }
+        RememberedGrant {
+            plan: self.plan.clone(),
+            agents: self.agents,
+            only: None,
+            grant: self.grant.clone(),
+        }
     }
 }
 
@@ -117,7 +126,17 @@ impl Grants {
     /// Returns the remembered approvals of this project, in the order in which they were given.
     pub(crate) fn approvals_of_project(context: &Context) -> Result<Vec<Approval>, CliError> {
         let project = Project::of(context)?;
-        Ok(Self::all(context)?.approvals.into_iter().filter(|approval| *approval.project() == project).collect())
+        Ok(Self::all(context)?
+            .approvals
+            .into_iter()
+            .filter(|approval| *approval.project() == project)
+            .collect())
+    }
+
+    /// Returns the kits of this project.
+    pub(crate) fn kits_of_project(context: &Context) -> Result<Vec<GrantedKit>, CliError> {
+        let project = Project::of(context)?;
+        Ok(Self::all(context)?.kits.into_iter().filter(|kit| *kit.project() == project).collect())
     }
 
     fn all(context: &Context) -> Result<Self, CliError> {
@@ -147,6 +166,20 @@ impl Grants {
                 mem::take(&mut all.approvals).into_iter().partition(|entry| *entry.project() == project);
             change(&mut own);
             all.approvals = Vec::into_iter(others).chain(own).collect();
+        })
+    }
+
+    /// Changes the kits of this project.
+    pub(crate) fn change_kits(
+        context: &Context,
+        change: impl FnOnce(&mut Vec<GrantedKit>),
+    ) -> Result<(), CliError> {
+        let project = Project::of(context)?;
+        Self::edit(context, |all| {
+            let (mut own, others) =
+                mem::take(&mut all.kits).into_iter().partition(|kit| *kit.project() == project);
+            change(&mut own);
+            all.kits = Vec::into_iter(others).chain(own).collect();
         })
     }
 

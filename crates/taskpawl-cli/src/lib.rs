@@ -35,6 +35,7 @@ mod files;
 pub mod fuzz;
 mod global;
 mod grants;
+mod kits;
 mod live_trace;
 mod nested_call;
 mod output;

@@ -13,8 +13,8 @@ use taskpawl_report::{Detail, Included, LogBuilder, Outcome, Printed, RunEnd, Ru
 use crate::app::App;
 use crate::commands::logs::{Tail, tails};
 use crate::error::CliError;
-use crate::person;
 use crate::files::read_file;
+use crate::person;
 
 /// The most bytes of one output stream of a failed call in a report.
 const MAX_STREAM: u64 = 64 << 10;

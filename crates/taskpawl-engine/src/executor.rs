@@ -19,9 +19,9 @@ use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost};
 use taskpawl_text::error_chain;
 use taskpawl_tools::{
-    CallContext, CallLimits, CallSandbox, Confinement, CutSink, Programs, Progress, ProgressSink, Redactor,
-    RegisteredTool, Registry, RetryAdvice, SandboxError, ScanBounds, ScanStopped, SharedQuestions, ToolError,
-    UsageSink, Vault, Widening, call_guarded, head_of_text,
+    CallContext, CallLimits, CallSandbox, Confinement, CutSink, GrantedCall, Programs, Progress,
+    ProgressSink, Redactor, RegisteredTool, Registry, RetryAdvice, SandboxError, ScanBounds, ScanStopped,
+    SharedQuestions, ToolError, UsageSink, Vault, Widening, call_guarded, head_of_text,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -199,6 +199,7 @@ impl Executor {
         context.artifacts = Some(artifacts.sink(&run_context.resources.vault));
         let scans = CallScans::of(&started, &context, &run_context.writers);
         let StartedCall { task, generation, round, .. } = &started;
+        let task_id = task.clone();
         let steps = run_context.output.stem_of_steps(task, &started.call.id, *generation, *round);
         let in_span = self.spans.call(&started);
         in_span(async move {
@@ -220,7 +221,12 @@ impl Executor {
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let is_model = matches!(call.origin, Origin::Mcp | Origin::Agent);
-            let remembered = confinement.remembered(plan.as_deref().unwrap_or_default(), is_model);
+            let remembered = confinement.remembered(GrantedCall {
+                plan: plan.as_deref().unwrap_or_default(),
+                task: task_id.as_str(),
+                definition: &|| call.spec.definition_hash(),
+                is_model,
+            });
             let args = Value::Object(args);
             let tool_name = &call.spec.tool_name;
             let journal = FileJournal::new(steps, tool_name, &args, vault.clone());

@@ -17,6 +17,7 @@ pub(crate) mod status;
 pub(crate) mod trace;
 pub(crate) mod trust;
 pub(crate) mod wire;
+pub(crate) mod work_hash;
 
 pub use actor::{Actor, ActorKind};
 pub use asked::{Artifact, Asked, ToolAnswer, ToolQuestion};

@@ -72,10 +72,10 @@ fn copies(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     for entry in entries {
         let entry = entry.map_err(|error| StoreError::io("list", directory, error))?;
         let name = entry.file_name();
-        let is_copy = |name: &str| name.ends_with(".bak") || name.ends_with(".new");
+        let is_copy = Path::new(&name).extension().is_some_and(|end| end == "bak" || end == "new");
         let is_beside = name.as_encoded_bytes().starts_with(start.as_encoded_bytes());
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if is_file && is_beside && name.to_str().is_some_and(is_copy) {
+        if is_file && is_beside && is_copy {
             found.push(entry.path());
         }
     }

@@ -80,9 +80,9 @@ pub use policy::{
 pub use redact::{Redactor, RedactorStream, ValueRemoval};
 pub use registry::{RegisteredTool, Registry, check_foreign};
 pub use sandbox::{
-    BeforeCall, CallSandbox, ClosedPlaces, ClosedReason, Confinement, CreatedInCall, Denials, Grant, Hint,
-    InvalidGrant, LateFiles, NamedGrant, PRIVATE_CACHES, RememberedGrant, SandboxError, SandboxMode,
-    SandboxPlaces, SandboxSettings, Widening,
+    BeforeCall, CallSandbox, ClosedPlaces, ClosedReason, Confinement, CreatedInCall, Denials, Grant,
+    GrantedCall, GrantedWork, Hint, InvalidGrant, LateFiles, NamedGrant, PRIVATE_CACHES, RememberedGrant,
+    SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
 };
 pub use scan::{ScanBounds, ScanStopped};
 pub use scope::{current_scope, in_scope};

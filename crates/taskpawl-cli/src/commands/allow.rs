@@ -1,6 +1,7 @@
 mod asked;
 mod choose;
 mod facts;
+mod kit;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use clap::ArgGroup;
 use serde::Serialize;
 use serde_json::Value;
-use taskpawl::model::value::format_time;
+use taskpawl::model::value::{TaskId, format_time};
 use taskpawl::tools::{HostGrant, NamedGrant, Power};
 
 use self::asked::{Asked, LastRun};
@@ -20,6 +21,7 @@ use crate::audit::{self, Action};
 use crate::commands::sandbox;
 use crate::error::CliError;
 use crate::grants::{self, Entry, Grants, Project, plan_text};
+use crate::kits::Kit;
 use crate::person;
 use crate::remembered::Approval;
 use crate::shown::Shown;
@@ -42,10 +44,19 @@ Examples:
   taskpawl allow
   taskpawl allow --host packages.example.org
   taskpawl allow --port 5432 --all-plans
+  taskpawl allow kit:ssh-agent --task deploy
   taskpawl allow --list
   taskpawl allow --remove --port 5432")]
 #[command(group(ArgGroup::new("instead").args(["list", "remove", "proposed"])))]
 pub(crate) struct Args {
+    /// A kit for named tasks, in place of single grants: kit:ssh-agent, kit:gpg-agent, kit:docker or kit:git-push
+    #[arg(value_name = "kit:NAME", conflicts_with_all = [
+        "host", "port", "read", "write", "socket", "env", "plan", "all_plans", "list", "proposed", "approval",
+    ])]
+    kit: Option<Kit>,
+    /// With a kit: the tasks that have it, as their calls are defined now
+    #[arg(long, value_name = "ID", requires = "kit")]
+    task: Vec<String>,
     /// Let programs reach this host on ports 443 and 80, or on the port given
     #[arg(long, value_name = "NAME[:PORT]", value_parser = sandbox::granted_host)]
     host: Vec<HostGrant>,
@@ -91,6 +102,13 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.list {
         return list(app);
+    }
+    if let Some(kit) = args.kit {
+        return if args.remove {
+            kit::remove(app, kit)
+        } else {
+            kit::give(app, kit, &args.task, args.agents)
+        };
     }
     let named = named(app, args)?;
     match (args.remove, args.proposed, named.is_empty()) {
@@ -233,6 +251,18 @@ struct Listed<'a> {
     last_used: Option<String>,
 }
 
+/// A kit in `--json`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedKit {
+    kit: String,
+    tasks: Vec<TaskId>,
+    agents: bool,
+    since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used: Option<String>,
+}
+
 /// A remembered approval in `--json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -260,6 +290,16 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         last_used: entry.last_used.map(format_time),
     });
     let listed: Vec<Listed<'_>> = listed.collect();
+    let now = app.source()?.now();
+    let kits = Grants::kits_of_project(app)?.into_iter().filter(|kit| !kit.is_expired(now));
+    let kits = kits.map(|kit| ListedKit {
+        kit: kit.kit.to_string(),
+        tasks: kit.tasks.into_iter().map(|task| task.id).collect(),
+        agents: kit.agents,
+        since: format_time(kit.at),
+        last_used: kit.last_used.map(format_time),
+    });
+    let kits: Vec<ListedKit> = kits.collect();
     let approvals = Grants::approvals_of_project(app)?;
     let approvals = approvals.iter().map(|approval| ListedApproval {
         approval: &approval.work,
@@ -274,7 +314,9 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
     let out = app.out();
     if out.is_json {
         let grants = listed.iter().map(|entry| serde_json::json!(entry));
-        let all: Vec<Value> = grants.chain(approvals.iter().map(|entry| serde_json::json!(entry))).collect();
+        let kits = kits.iter().map(|entry| serde_json::json!(entry));
+        let all: Vec<Value> =
+            grants.chain(kits).chain(approvals.iter().map(|entry| serde_json::json!(entry))).collect();
         return out.data(&all);
     }
     let mut table = Table::new(2);
@@ -282,6 +324,14 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         let agents = if entry.agents { ", also those that models add" } else { "" };
         let used = entry.last_used.as_ref().map_or("never used".to_owned(), |at| format!("last used {at}"));
         let cells = [entry.grant.to_string(), format!("{}{agents}", holds_for(entry.plan)), used];
+        table.row(cells.iter().map(Cell::new).collect());
+    }
+    for entry in &kits {
+        let agents = if entry.agents { ", also calls that models add" } else { "" };
+        let used = entry.last_used.as_ref().map_or("never used".to_owned(), |at| format!("last used {at}"));
+        let tasks: Vec<String> =
+            entry.tasks.iter().map(|task| format!("`{}`", clean(task.as_str()))).collect();
+        let cells = [format!("kit:{}", entry.kit), format!("for {}{agents}", tasks.join(", ")), used];
         table.row(cells.iter().map(Cell::new).collect());
     }
     for entry in &approvals {
@@ -293,7 +343,7 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         table.row(cells.iter().map(Cell::new).collect());
     }
     out.print(table.render(out.paint, out.width))?;
-    if listed.is_empty() && approvals.is_empty() {
+    if listed.is_empty() && approvals.is_empty() && kits.is_empty() {
         out.remark("nothing is remembered for this project");
     }
     Ok(ExitCode::SUCCESS)

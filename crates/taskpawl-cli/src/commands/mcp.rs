@@ -338,7 +338,8 @@ fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
         return Ok(builder.open()?);
     }
     person::check_power(app, Power::Mcp, "--allow")?;
-    let policy = app.policy_of_calls()?.clone().confined_by(&args.sandbox.settings(app)?).sandboxing(CallOrigin::Mcp);
+    let policy =
+        app.policy_of_calls()?.clone().confined_by(&args.sandbox.settings(app)?).sandboxing(CallOrigin::Mcp);
     match policy.holds_back(CallOrigin::Mcp) {
         Some(why) => {
             Err(CliError::Forbidden { what: "let calls over MCP run without being asked about", why })

@@ -27,6 +27,7 @@ use crate::commands::sandbox::SandboxArgs;
 use crate::commands::variables::{VariableArgs, variables_text};
 use crate::config::{Config, files};
 use crate::error::CliError;
+use crate::kits;
 use crate::live_trace::LiveTrace;
 use crate::report::{Format, Options, Ran, Reporter, summary_text};
 use crate::run_log;
@@ -181,6 +182,7 @@ pub(super) fn run(
     followed: Option<PlanWords>,
 ) -> Result<ExitCode, CliError> {
     let PreparedRun { args, format, variables, collector } = run;
+    kits::tell(app, plans.manager())?;
     let mut reporter = reporter(app, plans.manager(), &what, format)?;
     let included = run_log::included(app, &args.include)?;
     let trace =

@@ -1,5 +1,5 @@
-//! The programs of a project that a call names. A remembered approval holds for their content: whoever may change `build.sh` would
-//! otherwise choose what an approved `sh build.sh` does.
+//! The programs of a project that a call names. A remembered approval holds for their content: a change of `build.sh` would otherwise
+//! decide what an approved `sh build.sh` does.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,8 +26,8 @@ pub(super) fn text(call: &AskedCall) -> String {
     let argv = call.args.get("argv").and_then(Value::as_array).map(|argv| {
         argv.iter().map(|word| word.as_str().unwrap_or("…").to_owned()).collect::<Vec<_>>().join(" ")
     });
-    let args = || serde_json::to_string(&call.args).unwrap_or_default();
-    line.map(str::to_owned).or(argv).unwrap_or_else(args)
+    let as_json = || serde_json::to_string(&call.args).unwrap_or_default();
+    line.map(str::to_owned).or(argv).unwrap_or_else(as_json)
 }
 
 /// Returns the hashes of the programs of a project that a call names, by path.
@@ -101,8 +101,10 @@ fn is_program(path: &Path) -> bool {
 
 /// Returns whether a word stands where an interpreter expects its program. A missing file counts if the word is a path.
 fn names_program(root: &Path, path: &str, follows_interpreter: bool) -> bool {
+    // A command line, as in `sh -c`, is no path.
+    let is_word = !path.contains(char::is_whitespace);
     let path = root.join(path);
-    follows_interpreter && (path.is_file() || (!path.exists() && path.extension().is_some()))
+    follows_interpreter && (path.is_file() || (is_word && !path.exists() && path.extension().is_some()))
 }
 
 #[cfg(test)]

@@ -81,6 +81,14 @@ impl Cli {
         run
     }
 
+    /// Like [`by_person`](Self::by_person), with typed lines.
+    pub(crate) fn by_person_with(&self, args: &[&str], input: &str) -> Run {
+        let before = self.has_terminal.replace(true);
+        let run = self.run_with(args, input);
+        self.has_terminal.set(before);
+        run
+    }
+
     /// Writes the user's policy.
     pub(crate) fn policy(&self, text: &str) {
         let path = self.path(".config/taskpawl/policy.toml");

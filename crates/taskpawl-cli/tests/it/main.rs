@@ -25,6 +25,7 @@ mod full_disk;
 mod harness;
 mod help;
 mod killed;
+mod kits;
 mod language;
 mod loops;
 mod mcp;

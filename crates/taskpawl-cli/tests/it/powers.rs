@@ -44,6 +44,8 @@ fn use_of(power: Power) -> Option<Use> {
         }),
         // `allow::a_policy_keeps_remembered_grants_from_runs`
         Power::Remembered | Power::Sockets => None,
+        // `kits::a_kit_is_for_people_and_needs_the_policy`
+        Power::Kits => None,
         // `approve_always::some_questions_are_asked_each_time`
         Power::Approvals => None,
         // `trust_in_files_of_projects_can_be_forbidden`, `trust_in_values_of_models_can_be_forbidden`

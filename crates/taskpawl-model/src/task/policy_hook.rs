@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-use crate::task::question::work_hash;
 use crate::task::spec::{CallSpec, Origin, SandboxRequest, TaskSpec};
+use crate::task::work_hash::work_hash;
 use crate::value::Map;
 
 /// Authorizes every call before it starts.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::task::spec::{Origin, SandboxRequest};
 use crate::task::trust::UntrustedValue;
+use crate::task::work_hash::{canonical_hash, work_hash};
 use crate::value::{CallId, TaskId, used_variables};
 use crate::value::{Map, Timestamp};
 
@@ -190,16 +190,7 @@ pub(crate) fn hash(
     if let Some(policy) = policy {
         whole["policy"] = policy.into();
     }
-    let mut text = String::new();
-    canonical(&whole, &mut text);
-    hex(&Sha256::digest(text))
-}
-
-/// Returns the hash of the work of a call, by which later calls that do the same are recognised.
-pub(crate) fn work_hash(tool: &str, args: &Map, sandbox: Option<&SandboxRequest>) -> String {
-    let mut text = String::new();
-    canonical(&json!({"tool": tool, "args": args, "sandbox": sandbox}), &mut text);
-    hex(&Sha256::digest(text))
+    canonical_hash(&whole)
 }
 
 fn call_to_hash(call: &AskedCall) -> Value {
@@ -208,41 +199,4 @@ fn call_to_hash(call: &AskedCall) -> Value {
         hashed["sandbox"] = json!(sandbox);
     }
     hashed
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
-}
-
-/// Writes a value in a canonical form, so that equal values have equal texts: objects are sorted by key.
-fn canonical(value: &Value, text: &mut String) {
-    match value {
-        Value::Array(items) => {
-            text.push('[');
-            for item in items {
-                canonical(item, text);
-                text.push(',');
-            }
-            text.push(']');
-        }
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            text.push('{');
-            for (key, value) in entries {
-                canonical(&Value::from(key.as_str()), text);
-                text.push(':');
-                canonical(value, text);
-                text.push(',');
-            }
-            text.push('}');
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            text.push_str(&value.to_string());
-        }
-    }
 }

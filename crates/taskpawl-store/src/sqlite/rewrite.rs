@@ -91,7 +91,7 @@ fn all_tables(connection: &Connection, change: TextChange<'_>) -> rusqlite::Resu
     let tables = tables.collect::<rusqlite::Result<Vec<(String, bool)>>>()?;
     let mut texts = 0;
     for (name, is_without_rowid) in tables {
-        texts += Table::read(connection, name, is_without_rowid)?.rewrite(connection, change)?;
+        texts += Table::read(connection, &name, is_without_rowid)?.rewrite(connection, change)?;
     }
     Ok(texts)
 }
@@ -104,13 +104,13 @@ struct Table {
 }
 
 impl Table {
-    fn read(connection: &Connection, name: String, is_without_rowid: bool) -> rusqlite::Result<Self> {
+    fn read(connection: &Connection, name: &str, is_without_rowid: bool) -> rusqlite::Result<Self> {
         let mut info = connection.prepare("SELECT name, pk FROM pragma_table_info(?)")?;
-        let found = info.query_map([&name], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let found = info.query_map([name], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let found = found.collect::<rusqlite::Result<Vec<(String, i64)>>>()?;
         let keys = found.iter().filter(|(_, key)| *key > 0).map(|(name, _)| quoted(name)).collect();
         let keys = if is_without_rowid { keys } else { vec!["rowid".to_owned()] };
-        Ok(Self { columns: found.iter().map(|(name, _)| quoted(name)).collect(), name: quoted(&name), keys })
+        Ok(Self { columns: found.iter().map(|(name, _)| quoted(name)).collect(), name: quoted(name), keys })
     }
 
     fn rewrite(&self, connection: &Connection, change: TextChange<'_>) -> rusqlite::Result<u64> {

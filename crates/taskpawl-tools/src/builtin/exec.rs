@@ -290,11 +290,11 @@ impl Met {
                 Self { hidden, protected, ..Self::default() }
             }
             (End::Exited, false) => {
-                let named = match &program.sandbox {
+                let refused = match &program.sandbox {
                     Sandbox::On(profile) => named_access(&outcome.stderr.text, profile, closed.unseen()),
                     Sandbox::Off => Vec::new(),
                 };
-                Self { hidden, protected: Vec::new(), hint: hint(program, outcome, closed), named }
+                Self { hidden, protected: Vec::new(), hint: hint(program, outcome, closed), named: refused }
             }
             (End::TimedOut | End::Cancelled | End::OutputLimit, _) => Self { hidden, ..Self::default() },
         }

@@ -24,6 +24,8 @@ words! {
         Variables = "variables",
         /// Grants that a person has remembered for a project.
         Remembered = "remembered",
+        /// Kits of sockets and settings for named tasks.
+        Kits = "kits",
         /// Approvals that a person has remembered for a project.
         Approvals = "approvals",
         /// Values of models that a person trusts for a call, by `trustInputs`.
@@ -69,6 +71,7 @@ impl Power {
             Self::Sockets => "let programs connect to sockets of other programs",
             Self::Variables => "give programs further variables",
             Self::Remembered => "use remembered grants",
+            Self::Kits => "use kits",
             Self::Approvals => "use remembered approvals",
             Self::TrustInputs => "trust values of models",
             Self::Trust => "trust files of projects",

@@ -15,7 +15,7 @@ use super::excluded_paths::{is_within, open_up, real};
 use super::hard_links::OtherNames;
 use super::late::{self, LateFiles};
 use super::links::{Detour, leads_elsewhere, leads_out, links_in};
-use super::named_grant::NamedGrant;
+use super::named_grant::{GrantedCall, NamedGrant};
 use super::places::SandboxPlaces;
 use super::settings::{SandboxMode, SandboxSettings, Widening};
 use super::{repositories, variables, worktree};
@@ -147,20 +147,18 @@ impl Confinement {
         unique(said.collect())
     }
 
-    /// Returns the access that remembered grants give to the calls of a plan. A path that is not there, or that a link leads elsewhere,
+    /// Returns the access that remembered grants give to a call. A path that is not there, or that a link leads elsewhere,
     /// stays closed.
-    pub fn remembered(&self, plan: &str, is_model: bool) -> Widening {
+    pub fn remembered(&self, call: GrantedCall<'_>) -> Widening {
         let mut widening = Widening::default();
-        for remembered in
-            self.settings.remembered.iter().filter(|remembered| remembered.is_of(plan, is_model))
-        {
+        for remembered in self.settings.remembered.iter().filter(|remembered| remembered.is_of(call)) {
             match &remembered.grant {
                 NamedGrant::Host(host) => widening.hosts.push(host.clone()),
                 NamedGrant::Port(port) => widening.ports.push(*port),
                 NamedGrant::Env(name) => widening.env.push(name.clone()),
                 NamedGrant::Read(path) => widening.read.extend(self.admitted("read", path.clone())),
                 NamedGrant::Write(path) | NamedGrant::Socket(path) => {
-                    widening.write.extend(self.admitted("write", path.clone()))
+                    widening.write.extend(self.admitted("write", path.clone()));
                 }
                 // Never remembered.
                 NamedGrant::Off | NamedGrant::Net => {}

@@ -148,14 +148,42 @@ pub struct RememberedGrant {
     pub plan: Option<String>,
     /// Calls that a model wrote have it, too.
     pub agents: bool,
+    /// The calls that have it; `None` for all calls of the plan.
+    pub only: Option<Vec<GrantedWork>>,
     /// The grant. [`NamedGrant::Off`] and [`NamedGrant::Net`] have no effect here.
     pub grant: NamedGrant,
 }
 
+/// A call that has a grant, as it was defined when the grant was given.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GrantedWork {
+    /// The id of the task.
+    pub task: String,
+    /// The hash of the call's definition.
+    pub definition: String,
+}
+
+/// A call that asks for the remembered grants.
+#[derive(Clone, Copy)]
+pub struct GrantedCall<'a> {
+    /// The plan of its task; "" without one.
+    pub plan: &'a str,
+    /// The id of its task.
+    pub task: &'a str,
+    /// Returns the hash of its definition.
+    pub definition: &'a dyn Fn() -> String,
+    /// A model wrote it.
+    pub is_model: bool,
+}
+
 impl RememberedGrant {
-    /// Returns whether the calls of a plan have the grant.
-    pub fn is_of(&self, plan: &str, is_model: bool) -> bool {
-        self.plan.as_deref().is_none_or(|own| own == plan) && (self.agents || !is_model)
+    /// Returns whether a call has the grant.
+    pub fn is_of(&self, call: GrantedCall<'_>) -> bool {
+        let is_of_plan = self.plan.as_deref().is_none_or(|own| own == call.plan);
+        let is_work = |only: &Vec<GrantedWork>| {
+            only.iter().any(|work| work.task == call.task && work.definition == (call.definition)())
+        };
+        is_of_plan && (self.agents || !call.is_model) && self.only.as_ref().is_none_or(is_work)
     }
 }
 
@@ -214,13 +242,23 @@ mod tests {
         let of = |plan: Option<&str>, agents| RememberedGrant {
             plan: plan.map(str::to_owned),
             agents,
+            only: None,
             grant: NamedGrant::Port(1),
         };
-        assert!(of(Some("a"), false).is_of("a", false) && !of(Some("a"), false).is_of("b", false));
+        let call = |plan, is_model| GrantedCall { plan, task: "t", definition: &|| "1".to_owned(), is_model };
         assert!(
-            of(None, false).is_of("b", false)
-                && !of(None, false).is_of("b", true)
-                && of(None, true).is_of("b", true)
+            of(Some("a"), false).is_of(call("a", false)) && !of(Some("a"), false).is_of(call("b", false))
         );
+        assert!(
+            of(None, false).is_of(call("b", false))
+                && !of(None, false).is_of(call("b", true))
+                && of(None, true).is_of(call("b", true))
+        );
+        let only = |task: &str, definition: &str| {
+            let work = GrantedWork { task: task.to_owned(), definition: definition.to_owned() };
+            RememberedGrant { only: Some(vec![work]), ..of(None, false) }
+        };
+        assert!(only("t", "1").is_of(call("a", false)) && !only("t", "1").is_of(call("a", true)));
+        assert!(!only("t", "2").is_of(call("a", false)) && !only("u", "1").is_of(call("a", false)));
     }
 }

@@ -130,7 +130,14 @@ fn refused(call: &CallRecord) -> BTreeSet<NamedGrant> {
             // The whole network is never remembered.
             Grant::Network | _ => None,
         });
-    recorded.chain(named.and_then(|text| text.parse().ok())).collect()
+    let mut found: BTreeSet<NamedGrant> = recorded.collect();
+    let named = named.and_then(|text| text.parse().ok());
+    // A socket is granted as such, and not as a file.
+    let is_socket = |grant: &NamedGrant| matches!(grant, NamedGrant::Read(path) | NamedGrant::Write(path) if found.contains(&NamedGrant::Socket(path.clone())));
+    if let Some(named) = named.filter(|named| !is_socket(named)) {
+        found.insert(named);
+    }
+    found
 }
 
 fn grant_of(refused: &Value) -> Option<NamedGrant> {

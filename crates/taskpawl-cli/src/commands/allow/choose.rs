@@ -45,13 +45,13 @@ pub(super) fn addresses_text(addresses: &[TriedAddress]) -> Shown {
         text.push("literal addresses, which no grant opens (hosts are granted by name):\n");
     }
     for tried in addresses.iter().take(MAX_ALONE) {
-        let tasks = list(tried.tasks.iter().map(ToString::to_string).collect());
+        let tasks = list(&tried.tasks.iter().map(ToString::to_string).collect::<Vec<_>>());
         text.push(format!("     {}  task {tasks}, {}\n", clean(&tried.address), calls(tried.calls)));
     }
     text
 }
 
-fn list(names: Vec<String>) -> String {
+fn list(names: &[String]) -> String {
     let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{}`", clean(name))).collect();
     shown.join(", ") + if names.len() > MAX_NAMES { " …" } else { "" }
 }
@@ -90,8 +90,8 @@ fn unicode(name: &str) -> Option<String> {
 }
 
 fn by(asked: &Asked) -> String {
-    let tasks = list(asked.tasks.iter().map(ToString::to_string).collect());
-    let programs = list(asked.programs.iter().cloned().collect());
+    let tasks = list(&asked.tasks.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let programs = list(&asked.programs.iter().cloned().collect::<Vec<_>>());
     format!("task {tasks}, program {programs}, {}", calls(asked.calls))
 }
 

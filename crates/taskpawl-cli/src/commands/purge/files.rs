@@ -24,7 +24,7 @@ pub(super) struct Cleaned {
 }
 
 impl Cleaned {
-    fn leave(&mut self, path: &Path, reason: impl ToString) {
+    fn leave(&mut self, path: &Path, reason: &dyn ToString) {
         if !self.left.iter().any(|left| left.path == path) {
             self.left.push(Left { path: path.to_owned(), reason: reason.to_string() });
         }
@@ -47,7 +47,7 @@ pub(super) fn clean(directory: &Path, removal: &ValueRemoval, cleaned: &mut Clea
         };
         match done.and_then(|is_changed| Ok(rename(&path, removal)? || is_changed)) {
             Ok(is_changed) => cleaned.files += u64::from(is_changed),
-            Err(error) => cleaned.leave(&path, error),
+            Err(error) => cleaned.leave(&path, &error),
         }
     }
 }
@@ -65,12 +65,12 @@ pub(super) fn search(path: &Path, removal: &ValueRemoval, cleaned: &mut Cleaned)
             && match File::open(&path) {
                 Ok(file) => removal.is_in_stream(BufReader::new(file)).unwrap_or(true),
                 Err(error) => {
-                    cleaned.leave(&path, error);
+                    cleaned.leave(&path, &error);
                     false
                 }
             };
         if has || removal.is_in(path.file_name().unwrap_or_default().as_bytes()) {
-            cleaned.leave(&path, "it was found there afterwards");
+            cleaned.leave(&path, &"it was found there afterwards");
         }
     }
 }
@@ -90,7 +90,7 @@ fn entries(directory: &Path, cleaned: &mut Cleaned) -> Vec<PathBuf> {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => {
-            cleaned.leave(directory, error);
+            cleaned.leave(directory, &error);
             Vec::new()
         }
     }
@@ -98,7 +98,7 @@ fn entries(directory: &Path, cleaned: &mut Cleaned) -> Vec<PathBuf> {
 
 /// Replaces a file that has the value. Returns whether it had it.
 fn clean_file(path: &Path, metadata: &fs::Metadata, removal: &ValueRemoval) -> io::Result<bool> {
-    if !removal.is_in_stream(BufReader::new(File::open(path)?))? && !may_be_escaped(path, metadata)? {
+    if !removal.is_in_stream(BufReader::new(File::open(path)?))? && !may_be_escaped(path, metadata) {
         return Ok(false);
     }
     let new = beside(path);
@@ -119,9 +119,9 @@ fn clean_file(path: &Path, metadata: &fs::Metadata, removal: &ValueRemoval) -> i
 }
 
 /// Returns whether a small file is JSON that may have the value with unusual escapes.
-fn may_be_escaped(path: &Path, metadata: &fs::Metadata) -> io::Result<bool> {
+fn may_be_escaped(path: &Path, metadata: &fs::Metadata) -> bool {
     let is_json = path.extension().is_some_and(|end| end == "json" || end == "steps" || end == "details");
-    Ok(is_json && metadata.len() <= MAX_WHOLE)
+    is_json && metadata.len() <= MAX_WHOLE
 }
 
 fn copy(

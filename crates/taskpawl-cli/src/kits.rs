@@ -1,0 +1,162 @@
+//! Kits: what a tool needs beyond a host, as one grant with a name. A kit holds for named tasks, as they were defined when a person
+//! granted it.
+//!
+//! A kit has sockets, variables and public files. Private keys, passwords and tokens are in none.
+
+mod kind;
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+use taskpawl::Manager;
+use taskpawl::model::task::Status;
+use taskpawl::model::value::{TaskId, Timestamp};
+use taskpawl::tools::{GrantedWork, Power, RememberedGrant, Ruling};
+
+pub(crate) use self::kind::Kit;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::grants::{Grants, Project};
+use crate::person;
+
+/// Days without use after which a kit is forgotten.
+const MAX_DAYS: i64 = 30;
+
+/// A granted kit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GrantedKit {
+    project: Project,
+    pub(crate) kit: Kit,
+    pub(crate) tasks: Vec<KitTask>,
+    /// Calls that models wrote have it as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) agents: bool,
+    pub(crate) at: Timestamp,
+    /// The start of the last run with an open task that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_used: Option<Timestamp>,
+}
+
+/// A task that has a kit, with its calls as they were shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KitTask {
+    pub(crate) id: TaskId,
+    pub(crate) calls: Vec<Definition>,
+}
+
+/// The definition of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Definition {
+    hash: String,
+    /// The call as a person has seen it.
+    pub(crate) text: String,
+}
+
+impl KitTask {
+    /// Reads the calls of a task as they are defined now; `None` without such a task.
+    pub(crate) fn read(manager: &Manager, id: &str) -> Result<Option<Self>, CliError> {
+        Ok(manager.read(|view| {
+            let Some(key) = view.key(id)? else { return Ok(None) };
+            let of = |call: &taskpawl::model::task::CallRecord| Definition {
+                hash: call.spec.definition_hash(),
+                text: serde_json::json!({&call.spec.tool_name: call.spec.args}).to_string(),
+            };
+            let calls = view.calls(key)?.iter().map(of).collect();
+            Ok(Some(Self { id: TaskId::new(id), calls }))
+        })?)
+    }
+
+    /// Returns the difference to an older definition, with a sign before each line; empty without one.
+    pub(crate) fn difference(&self, old: &Self) -> Vec<String> {
+        let gone = old.calls.iter().filter(|call| !self.calls.contains(call));
+        let new = self.calls.iter().filter(|call| !old.calls.contains(call));
+        gone.map(|call| format!("- {}", call.text))
+            .chain(new.map(|call| format!("+ {}", call.text)))
+            .collect()
+    }
+}
+
+impl GrantedKit {
+    pub(crate) fn new(project: Project, kit: Kit, tasks: Vec<KitTask>, agents: bool, at: Timestamp) -> Self {
+        Self { project, kit, tasks, agents, at, last_used: None }
+    }
+
+    pub(crate) fn project(&self) -> &Project {
+        &self.project
+    }
+
+    /// Returns whether the kit was not used for so long that it does not count any more.
+    pub(crate) fn is_expired(&self, now: Timestamp) -> bool {
+        now - self.last_used.unwrap_or(self.at) > TimeDelta::days(MAX_DAYS)
+    }
+
+    fn works(&self) -> Vec<GrantedWork> {
+        let of_task = |task: &KitTask| -> Vec<GrantedWork> {
+            let work =
+                |call: &Definition| GrantedWork { task: task.id.to_string(), definition: call.hash.clone() };
+            task.calls.iter().map(work).collect()
+        };
+        self.tasks.iter().flat_map(of_task).collect()
+    }
+}
+
+/// Returns the grants of the kits that a policy lets runs of this project have.
+pub(crate) fn grants(context: &Context) -> Result<Vec<RememberedGrant>, CliError> {
+    let mut grants = Vec::new();
+    for kit in in_force(context)? {
+        let only = kit.works();
+        // A kit whose socket is gone gives nothing: the agent was not started.
+        for grant in kit.kit.grants(context).unwrap_or_default() {
+            let (agents, only) = (kit.agents, Some(only.clone()));
+            grants.push(RememberedGrant { plan: None, agents, only, grant });
+        }
+    }
+    Ok(grants)
+}
+
+fn in_force(context: &Context) -> Result<Vec<GrantedKit>, CliError> {
+    // Without a project nothing is remembered.
+    if context.place().is_err() {
+        return Ok(Vec::new());
+    }
+    let policy = context.policy()?;
+    let is_never = |power| policy.ruling(power).ruling == Ruling::Never;
+    if is_never(Power::Remembered) || is_never(Power::Kits) {
+        return Ok(Vec::new());
+    }
+    let now = context.source()?.now();
+    Ok(Grants::kits_of_project(context)?.into_iter().filter(|kit| !kit.is_expired(now)).collect())
+}
+
+/// Says which kits a run takes, and which tasks have none because they have changed. Records the use.
+pub(crate) fn tell(context: &Context, manager: &Manager) -> Result<(), CliError> {
+    let kits = in_force(context)?;
+    if kits.is_empty() {
+        return Ok(());
+    }
+    person::check_power(context, Power::Kits, "kits")?;
+    let mut used = Vec::new();
+    for kit in &kits {
+        let mut has_open = false;
+        for task in &kit.tasks {
+            let Some(now) = KitTask::read(manager, task.id.as_str())? else { continue };
+            has_open |= manager.get(task.id.as_str())?.status != Status::Done;
+            if !now.difference(task).is_empty() {
+                context.out().remark(&format!(
+                    "task `{}` has changed, and does not have the kit {}: `taskpawl allow kit:{} --task {}` shows the difference",
+                    task.id, kit.kit, kit.kit, task.id
+                ));
+            }
+        }
+        if has_open {
+            let tasks: Vec<String> = kit.tasks.iter().map(|task| format!("`{}`", task.id)).collect();
+            context.out().remark(&format!("kit {} for {}", kit.kit, tasks.join(", ")));
+            used.push(kit.clone());
+        }
+    }
+    let now = context.source()?.now();
+    Grants::change_kits(context, |own| {
+        own.retain(|kit| !kit.is_expired(now));
+        own.iter_mut().filter(|kit| used.contains(kit)).for_each(|kit| kit.last_used = Some(now));
+    })
+}
