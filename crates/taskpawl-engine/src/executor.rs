@@ -12,8 +12,8 @@ use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::run::run_loop::Deadline;
 use taskpawl_model::task::is_too_deep;
 use taskpawl_model::task::{
-    ActorKind, Artifact, CallError, CallIdentity, CallSpec, Grant, KeySpace, Origin, SandboxRequest,
-    StartInRun,
+    ActorKind, Artifact, CallError, CallIdentity, CallRecord, CallSpec, Grant, KeySpace, Origin,
+    SandboxRequest, StartInRun,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost};
@@ -228,14 +228,7 @@ impl Executor {
                 is_model,
             });
             let args = Value::Object(args);
-            let tool_name = &call.spec.tool_name;
-            let journal = FileJournal::new(steps, tool_name, &args, vault.clone());
-            let repeatable = tool.as_ref().is_some_and(|tool| is_repeatable(tool, &call.spec, &args));
-            let work = journal.work().to_owned();
-            let questions = StartQuestions::new(call.body.asked.as_deref(), work, repeatable, vault.clone());
-            let questions = Arc::new(questions);
-            context.journal = Some(Arc::new(journal));
-            context.questions = Some(Arc::clone(&questions) as SharedQuestions);
+            let questions = remember(&mut context, steps, &call, &args, tool.as_ref(), vault);
             let (end, LeftBy { stand_in, hint }) = match (tool, &broker) {
                 (_, Err(error)) => (
                     failed("io", format!("failed to give the call access to the plan: {error}"), None),
@@ -588,6 +581,25 @@ async fn run(
         }
     };
     (end, LeftBy { stand_in, hint })
+}
+
+/// Gives a call its journal, and the questions that earlier attempts asked.
+fn remember(
+    context: &mut CallContext,
+    steps: PathBuf,
+    call: &CallRecord,
+    args: &Value,
+    tool: Option<&RegisteredTool>,
+    vault: &Vault,
+) -> Arc<StartQuestions> {
+    let journal = FileJournal::new(steps, &call.spec.tool_name, args, vault.clone());
+    let repeatable = tool.is_some_and(|tool| is_repeatable(tool, &call.spec, args));
+    let work = journal.work().to_owned();
+    let questions = StartQuestions::new(call.body.asked.as_deref(), work, repeatable, vault.clone());
+    let questions = Arc::new(questions);
+    context.journal = Some(Arc::new(journal));
+    context.questions = Some(Arc::clone(&questions) as SharedQuestions);
+    questions
 }
 
 /// Returns whether a call may start again although nothing tells how far it came.

@@ -14,9 +14,11 @@ const CRATES: &[&str] = &[
     "taskpawl-tools",
 ];
 
-/// Crates that belong to the inside, and their types that may stand in signatures because the library re-exports them: the file and the
-/// line that does.
-const INNER: &[(&str, &[(&str, &str, &str)])] = &[
+/// A type that may stand in signatures, because the library re-exports it: the file and the line that does.
+type Exported = (&'static str, &'static str, &'static str);
+
+/// Crates that belong to the inside, and their exported types.
+const INNER: &[(&str, &[Exported])] = &[
     ("rusqlite", &[]),
     ("indexmap", &[("IndexMap", "taskpawl-model/src/value.rs", "pub use indexmap::IndexMap;")]),
     (

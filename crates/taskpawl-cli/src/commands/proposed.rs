@@ -39,12 +39,12 @@ enum Choice {
 ///
 /// # Errors
 /// There is no person to ask, and `is_yes` is false.
-pub(super) fn apply(app: &App, file: PlanFile, is_yes: bool) -> Result<Option<String>, CliError> {
+pub(super) fn apply(app: &App, file: &PlanFile, is_yes: bool) -> Result<Option<String>, CliError> {
     file.check(app)?;
-    let trial = trial(app, &file, Origin::Agent)?;
+    let trial = trial(app, file, Origin::Agent)?;
     let name = file.name.clone();
     let ahead = trial.manager().approvals_ahead(&[Selector::Plan(name.clone())])?.requests;
-    show(app, &trial, &file)?;
+    show(app, &trial, file)?;
     let can_approve = !is_yes && person::refuse_other_callers(app, "approve").is_ok();
     let choice = if is_yes { Choice::Apply } else { ask(app, &ahead, can_approve)? };
     if choice == Choice::Leave {

@@ -27,6 +27,7 @@ Examples:
   taskpawl run-all-ready release.yaml --jobs 8
   taskpawl run-all-ready --only label:nightly --format ndjson
   taskpawl run-all-ready --dry-run --what-if fail:build,done:review")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// Short for `--plan FILE`
     #[arg(value_name = "FILE", conflicts_with_all = ["plan", "only"])]

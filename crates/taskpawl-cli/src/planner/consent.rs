@@ -7,6 +7,7 @@ use taskpawl::model::advice::Hint;
 
 use super::Configured;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::CliError;
 use crate::output::write_err;
 use crate::person;
@@ -43,7 +44,8 @@ pub(crate) fn ask(
         Hint::new("`--print-prompt` shows what it gets; a person says yes once, in a terminal or by `--yes`");
     let is_person = person::refuse_other_callers(app, "plan new").is_ok();
     // An agent may not decide where the names of a project go.
-    if !is_person && !(is_yes && matches!(app.caller(), crate::caller::Caller::Program)) {
+    let is_program = matches!(app.caller(), Caller::Program);
+    if !(is_person || is_yes && is_program) {
         return Err(CliError::Unasked { what: format!("whether {fact}"), hint });
     }
     if !is_yes {

@@ -66,10 +66,10 @@ impl Program {
         let more = self.kit.map(|kit| kit.arguments(request.schema)).unwrap_or_default();
         let argv: Vec<&String> = self.argv.iter().chain(&more).collect();
         let argv: Vec<String> = argv.into_iter().map(|word| literal(word)).collect();
-        let args = json!({"argv": argv, "stdin": literal(&request.as_text())});
+        let arguments = json!({"argv": argv, "stdin": literal(&request.as_text())});
         let spec = CallSpec {
             tool_name: "exec".to_owned(),
-            args: args.as_object().cloned().unwrap_or_default(),
+            args: arguments.as_object().cloned().unwrap_or_default(),
             keep: Some(MAX_ANSWER),
             timeout: Some(Period(given.max(Duration::from_millis(1)))),
             ..CallSpec::default()

@@ -110,24 +110,14 @@ fn names_program(root: &Path, path: &str, follows_interpreter: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use taskpawl::model::task::Origin;
-    use taskpawl::model::value::{CallId, TaskId};
 
     use super::*;
 
-    fn call(args: Value) -> AskedCall {
-        let Value::Object(args) = args else { panic!("an object") };
-        AskedCall {
-            task: TaskId::new("t"),
-            call: CallId::new("c1"),
-            tool: "exec".to_owned(),
-            args,
-            unknown: Vec::new(),
-            sandbox: None,
-            origin: Origin::Plan,
-            untrusted: Vec::new(),
-            trusts: Vec::new(),
-        }
+    fn call(args: &Value) -> AskedCall {
+        let call = json!({
+            "task": "t", "call": "c1", "tool": "exec", "args": args, "unknown": [], "origin": "plan", "untrusted": [], "trusts": []
+        });
+        serde_json::from_value(call).unwrap()
     }
 
     #[test]
@@ -138,7 +128,7 @@ mod tests {
         file("build.sh", "echo 1");
         file("sub/run", "#!/bin/sh\n");
         file("words.txt", "a");
-        let names = |args: Value| hashes(root.path(), &call(args)).into_keys().collect::<Vec<_>>().join(" ");
+        let names = |args: &Value| hashes(root.path(), &call(args)).into_keys().collect::<Vec<_>>().join(" ");
         for (args, expected) in [
             (json!({"argv": ["sh", "-e", "build.sh", "words.txt"]}), "build.sh"),
             (json!({"argv": ["/usr/bin/python3.12", "words.txt"]}), "words.txt"),
@@ -149,7 +139,7 @@ mod tests {
             (json!({"argv": ["cp", "words.txt", "/usr/bin/env"]}), ""),
             (json!({"path": "build.sh"}), ""),
         ] {
-            assert_eq!(names(args.clone()), expected, "{args}");
+            assert_eq!(names(&args), expected, "{args}");
         }
         assert_eq!(hash(root.path(), "later.js"), None);
         assert_ne!(hash(root.path(), "build.sh"), hash(root.path(), "words.txt"));

@@ -60,7 +60,7 @@ fn both_formats_send_the_prompt_with_the_schema_and_bring_a_plan() {
         json!({"type": "tool_use", "name": "plan", "input": serde_json::from_str::<Value>(GOOD).unwrap()});
     for (format, answer, path) in [
         ("openai", openai(GOOD), "/v1/chat/completions"),
-        ("anthropic", anthropic(tool_use, "tool_use"), "/v1/messages"),
+        ("anthropic", anthropic(&tool_use, "tool_use"), "/v1/messages"),
     ] {
         let server = Server::start(vec![answer]);
         let cli = of_server(&server, format);
@@ -87,12 +87,11 @@ fn both_formats_send_the_prompt_with_the_schema_and_bring_a_plan() {
         for message in body["messages"].as_array_mut().unwrap() {
             message["content"] = json!(message["content"].as_str().unwrap().lines().next());
         }
-        match format {
-            "openai" => body["response_format"]["json_schema"]["schema"] = json!("schema"),
-            _ => {
-                body["system"] = json!("system");
-                body["tools"][0]["input_schema"] = json!("schema");
-            }
+        if format == "openai" {
+            body["response_format"]["json_schema"]["schema"] = json!("schema");
+        } else {
+            body["system"] = json!("system");
+            body["tools"][0]["input_schema"] = json!("schema");
         }
         insta::assert_snapshot!(format!("request_{format}"), serde_json::to_string_pretty(&body).unwrap());
     }

@@ -42,16 +42,16 @@ fn use_of(power: Power) -> Option<Use> {
             config: "[planner]\ncommand = ['/bin/echo', 'tasks: [{id: a, name: a, run: /bin/true}]']\n",
             ..Use::default()
         }),
-        // `allow::a_policy_keeps_remembered_grants_from_runs`
-        Power::Remembered | Power::Sockets => None,
-        // `kits::a_kit_is_for_people_and_needs_the_policy`
-        Power::Kits => None,
-        // `approve_always::some_questions_are_asked_each_time`
-        Power::Approvals => None,
-        // `trust_in_files_of_projects_can_be_forbidden`, `trust_in_values_of_models_can_be_forbidden`
-        Power::Trust | Power::TrustInputs => None,
-        // `serve::a_policy_keeps_approvals_from_the_page`
-        Power::Page => None,
+        // Tests of their own: `allow::a_policy_keeps_remembered_grants_from_runs`, `kits::a_kit_is_for_people_and_needs_the_policy`,
+        // `approve_always::some_questions_are_asked_each_time`, `trust_in_files_of_projects_can_be_forbidden`,
+        // `trust_in_values_of_models_can_be_forbidden`, and `serve::a_policy_keeps_approvals_from_the_page`.
+        Power::Remembered
+        | Power::Sockets
+        | Power::Kits
+        | Power::Approvals
+        | Power::Trust
+        | Power::TrustInputs
+        | Power::Page => None,
     }
 }
 

@@ -6,6 +6,7 @@ use taskpawl_model::command::{ApplyReport, Refusal};
 use taskpawl_model::plan::{Plan, PlanErrors, plan_value, read_plan};
 use taskpawl_model::rules::{complete_part, resolve};
 use taskpawl_model::task::{Origin, PlanRecord, Status, Task};
+use taskpawl_model::value::TaskId;
 use taskpawl_model::view::Query;
 use taskpawl_planner::{
     Budget, Facts, MAX_OUTPUT_BYTES, Output, Patch, Planner, Prompt, Proposal, ProposeError, patch_schema,
@@ -194,7 +195,7 @@ impl Blocking {
                 Err(problems) => Ok(problems),
             }
         })?;
-        let (part, difference) = accepted.expect("BUG: an accepted answer was judged");
+        let Some((part, difference)) = accepted else { unreachable!("BUG: an accepted answer was judged") };
         Ok(PlanChange { plan: request.plan.clone(), difference, proposal, part })
     }
 
@@ -345,7 +346,7 @@ fn repairs(record: &PlanRecord) -> Vec<String> {
 }
 
 fn line(task: &Task) -> String {
-    let needs: Vec<&str> = task.dependencies.iter().map(|id| id.as_str()).collect();
+    let needs: Vec<&str> = task.dependencies.iter().map(TaskId::as_str).collect();
     let needs = if needs.is_empty() { String::new() } else { format!(", needs {}", needs.join(", ")) };
     format!("{} ({}{needs}): {}", task.id, task.status, task.name)
 }

@@ -127,9 +127,9 @@ pub(super) fn outcome<T>(
     app: &App,
     planner: &str,
     output: Option<&Path>,
-    planned: Result<T, ProposeError<Error>>,
+    result: Result<T, ProposeError<Error>>,
 ) -> Result<Result<T, ExitCode>, CliError> {
-    match planned {
+    match result {
         Ok(made) => Ok(Ok(made)),
         Err(ProposeError::Refused(refusal)) => Err(refused(app, planner, output, *refusal)?),
         Err(ProposeError::Planner(PlannerError::Interrupted { exit, .. })) => Ok(Err(ExitCode::from(exit))),

@@ -56,9 +56,13 @@ impl From<NoChange> for CliError {
     fn from(error: NoChange) -> Self {
         match error {
             NoChange::Store(error) => error.into(),
-            other => {
+            error @ (NoChange::NothingFailed { .. }
+            | NoChange::TooOften { .. }
+            | NoChange::SameError { .. }
+            | NoChange::NotManual { .. }
+            | _) => {
                 let hint = Hint::new("change the plan by hand: its file, or `taskpawl update`");
-                Self::NoPlan { message: other.to_string(), problems: Vec::new(), hint }
+                Self::NoPlan { message: error.to_string(), problems: Vec::new(), hint }
             }
         }
     }
@@ -115,8 +119,8 @@ fn change(
     let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(app, name));
     let options = CheckOptions { origin: Origin::Agent, variables: &variables, explain: &explain };
     let planner = &*configured.planner;
-    let planned = plans.blocking().propose_change(request, tools, planner, asking.budget(), options);
-    match asking::outcome(app, &planner.name(), None, planned)? {
+    let result = plans.blocking().propose_change(request, tools, planner, asking.budget(), options);
+    match asking::outcome(app, &planner.name(), None, result)? {
         Ok(change) => settle(app, asking, &planner.name(), &change),
         Err(code) => Ok(code),
     }

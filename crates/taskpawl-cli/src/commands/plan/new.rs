@@ -158,7 +158,7 @@ fn finish(app: &App, args: &New, planner: &str, proposal: &Proposal) -> Result<E
     }
     if args.apply {
         let file = PlanText::of_planner(text.clone()).plan(app, &Takes::default())?;
-        let Some(name) = proposed::apply(app, file, args.asking.yes)? else { return Ok(ExitCode::SUCCESS) };
+        let Some(name) = proposed::apply(app, &file, args.asking.yes)? else { return Ok(ExitCode::SUCCESS) };
         made.applied = Some(name);
         return if out.is_json { out.data(&made) } else { Ok(ExitCode::SUCCESS) };
     }

@@ -104,7 +104,7 @@ pub(super) fn openai_with(text: &str, finish: &str) -> Answer {
 }
 
 /// Returns an answer in the format of the Messages API.
-pub(super) fn anthropic(content: Value, stop: &str) -> Answer {
+pub(super) fn anthropic(content: &Value, stop: &str) -> Answer {
     let usage = json!({"input_tokens": 1200, "output_tokens": 300});
     let body = json!({"type": "message", "content": [content], "stop_reason": stop, "usage": usage});
     Answer::Whole(200, "content-type: application/json\r\n", body.to_string())
