@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Figures, Home, scale, until};
 
-/// Limit for the growth of the engine, in KiB.
-pub(crate) const MAX_GROWTH_KIB: u64 = 16 * 1024;
+/// Limit for the growth of the engine, in KiB. The largest input that is valid, 10,000 tasks of a server, takes 15 to 18 MiB, depending on the
+/// optimization; an input that is not bounded takes more than a hundred.
+pub(crate) const MAX_GROWTH_KIB: u64 = 24 * 1024;
 
 #[test]
 fn tools_do_not_grow_with_the_project() {

@@ -67,7 +67,7 @@ impl ValueRemoval {
     ///
     /// JSON stays valid: in texts and names the mark replaces the value, and a number that has it becomes 0.
     pub fn text(&self, text: &str) -> Option<String> {
-        if !self.is_in(text.as_bytes()) && !text.contains("\\u") {
+        if !self.is_in(text.as_bytes()) && !text.contains('\\') {
             return None;
         }
         let is_json = text.trim_start().starts_with(['{', '[', '"']);
