@@ -234,7 +234,7 @@ fn sockets_variables_and_addresses_are_learned_from_a_failed_call() {
     }
     assert_eq!(refused, json!([{"kind": "socket", "path": "[HOME]/agent.sock"}]));
     assert_eq!(shown["asked"][0]["grant"], "socket:[HOME]/agent.sock");
-    // What is granted is reached.
+    // Granted places are reached.
     cli.by_person(&["allow", "--socket", socket.to_str().unwrap(), "--env", "DEPLOY_STAGE", "--all-plans"])
         .ok();
     assert_eq!(call_of(&cli, "socket")["status"], "succeeded");

@@ -14,7 +14,7 @@ fn cli() -> Cli {
     cli
 }
 
-/// Writes a plan with one task of the same name, and runs it anew.
+/// Writes a plan with one task of the same name, and runs it again.
 fn run(cli: &Cli, name: &str, work: &Value) -> Run {
     let mut task = json!({"id": name});
     task.as_object_mut().unwrap().extend(work.as_object().unwrap().clone());
@@ -54,7 +54,7 @@ fn an_approval_is_remembered_for_calls_that_do_the_same() {
     let mut wider = one.clone();
     wider["sandbox"] = json!({"read": ["/usr/share"]});
     assert_eq!(run(&cli, "e", &wider).code, Some(3));
-    // What is removed asks again.
+    // A removed approval asks again.
     let hash = entry["approval"].as_str().unwrap();
     assert_eq!(cli.by_person(&["allow", "--remove", "--approval", &hash[..7]]).code, Some(2));
     cli.by_person(&["allow", "--remove", "--approval", &hash[..8]]).ok();

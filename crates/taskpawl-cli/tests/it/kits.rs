@@ -35,7 +35,7 @@ impl Scene {
         self.cli.run(&["apply", "p.json", "--redo-changed", "--quiet"]).ok();
     }
 
-    /// Runs the plan anew, and returns the statuses of both tasks.
+    /// Runs the plan again, and returns the statuses of both tasks.
     fn statuses(&self) -> (Value, Value) {
         self.cli.run(&["run-all-ready", "--plan", "p.json", "--fresh", "--quiet"]);
         let of = |task: &str| {

@@ -70,7 +70,7 @@ fn spread(cli: &Cli) {
     cli.run(&["create", "manual", "--id", "manual"]).ok();
     cli.run(&["note", "manual", CANARY]).ok();
     cli.run(&["done", "manual", "--result", &json!({"said": CANARY}).to_string()]).ok();
-    // What is deleted stays in the undo snapshots and in free pages.
+    // Deleted values stay in the undo snapshots and in free pages.
     cli.run(&["create", CANARY, "--id", "gone"]).ok();
     cli.run(&["delete", "gone"]).ok();
 }

@@ -62,7 +62,7 @@ fn in_transaction<T>(
     done
 }
 
-/// Writes the database anew without unused space, and empties the write-ahead log, which has the old pages.
+/// Rewrites the database without unused space, and empties the write-ahead log, which has the old pages.
 fn shrink(connection: &Connection) -> rusqlite::Result<()> {
     empty_log(connection)?;
     connection.execute_batch("VACUUM")?;

@@ -1,7 +1,7 @@
 //! Access that the output of a failed program names, and that its sandbox has refused: sockets of other programs, literal addresses, and
 //! environment variables.
 //!
-//! The kernel tells nobody about these attempts. So the output is compared with facts: a socket exists outside, a variable is set for
+//! The kernel does not report these attempts. So the output is compared with facts: a socket exists outside, a variable is set for
 //! this process. The result is data to show, and opens nothing.
 
 use std::collections::BTreeSet;
@@ -92,7 +92,7 @@ fn sockets(line: &str, profile: &Profile) -> Vec<NamedAccess> {
         let path = Path::new(word.strip_prefix("//").map_or(word, |rest| rest));
         let is_socket =
             path.is_absolute() && fs::metadata(path).is_ok_and(|data| data.file_type().is_socket());
-        // What the run may write it has made itself, or it is granted.
+        // Places that the run may write are its own or granted.
         let is_own = profile.write.iter().any(|place| path.starts_with(place));
         (is_socket && !is_own).then(|| NamedAccess::Socket { path: path.to_owned() })
     };
