@@ -289,7 +289,10 @@ impl RunView {
         let taken = taken.iter().map(|id| view.key(id)).collect::<ViewResult<Vec<_>>>()?;
         self.changed.extend(taken.iter().flatten());
         // The run has lost these tasks, running or waiting for a slot: another process changed their statuses.
-        let mut events: Vec<Event> = taken.into_iter().flatten().map(Event::Revoked).collect();
+        let taken: Vec<Key> = taken.into_iter().flatten().collect();
+        // A retry of a task that was ready before makes nothing ready, so that its event does not list it.
+        ready.extend(&taken);
+        let mut events: Vec<Event> = taken.into_iter().map(Event::Revoked).collect();
         let ready = nodes(view, &ready)?;
         self.refresh_scope(view, &ready)?;
         events.extend(self.take_ranks(view, &ready)?);

@@ -89,6 +89,15 @@ fn simulations_keep_every_rule() {
 }
 
 #[test]
+fn seeds_that_found_faults_keep_every_rule() {
+    // A person retries a task that already waits for a resource of the run. An item is moved to another list, and asks what that asks.
+    for seed in [4_157_000_674, 4_157_001_065] {
+        let played = play(seed, None);
+        assert!(played.broken.is_none(), "{}", tell(seed, &played));
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_simulation() {
     for seed in 0..40 {
         let (one, other) = (play_aloud(seed, None), play_aloud(seed, None));
