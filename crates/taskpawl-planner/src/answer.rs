@@ -1,5 +1,9 @@
 //! The plan in an answer. Fences and words around it are taken off; nothing else is changed.
 
+use taskpawl_model::plan::proposed_fields;
+
+use crate::patch::Patch;
+
 /// The plan in an answer, or the reason why there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found<'a> {
@@ -54,12 +58,15 @@ fn fenced(text: &str) -> Option<Found<'_>> {
     }
 }
 
-/// Returns the start of the first line that begins a plan in YAML.
+/// Returns the start of the first line that begins a plan, or a change of one, in YAML.
 fn yaml_start(text: &str) -> Option<usize> {
-    const FIRST: [&str; 6] = ["name:", "description:", "tasks:", "resources:", "version:", "# "];
+    let fields = proposed_fields().plan.iter().chain(Patch::FIELDS);
+    let is_field = |line: &str| {
+        fields.clone().any(|field| line.strip_prefix(field).is_some_and(|rest| rest.starts_with(':')))
+    };
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        if FIRST.iter().any(|first| line.starts_with(first)) {
+        if line.starts_with("# ") || is_field(line) {
             return Some(at);
         }
         at += line.len();
@@ -107,6 +114,11 @@ mod tests {
         let yaml = "name: a\ntasks:\n- {id: a, run: make}";
         for text in [yaml.to_owned(), format!("Sure:\n\n{yaml}\n"), format!("```yaml\n{yaml}\n```\n")] {
             assert_eq!(plan_in(&text), Found::Plan(yaml), "{text}");
+        }
+        // Every field that a plan or a change may begin with, with an object of JSON in its value.
+        for field in proposed_fields().plan.iter().chain(Patch::FIELDS) {
+            let yaml = format!("{field}:\n  - {{id: a, run: make}}");
+            assert_eq!(plan_in(&format!("Sure:\n\n{yaml}\n")), Found::Plan(&yaml));
         }
     }
 

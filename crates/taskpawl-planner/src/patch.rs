@@ -14,6 +14,9 @@ pub struct Patch {
 }
 
 impl Patch {
+    /// The fields of an answer.
+    pub(crate) const FIELDS: &[&str] = &["add", "replace", "skip"];
+
     /// Reads the answer of a planner.
     ///
     /// # Errors
@@ -24,7 +27,7 @@ impl Patch {
         };
         let mut problems: Vec<String> = fields
             .keys()
-            .filter(|name| !["add", "replace", "skip"].contains(&name.as_str()))
+            .filter(|name| !Self::FIELDS.contains(&name.as_str()))
             .map(|name| format!("`{name}` is not one of `add`, `replace` and `skip`"))
             .collect();
         let added = tasks(fields, "add", &mut problems);

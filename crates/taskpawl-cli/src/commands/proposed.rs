@@ -161,12 +161,12 @@ fn ask(app: &App, ahead: &[ApprovalRequest], can_approve: bool) -> Result<Choice
     }
     let questions = count(ahead.len() as u64, "question");
     let text = format!(
-        "Apply this plan, and approve {questions}: [a] all as shown, [o] one by one, [n] none; anything else leaves it: "
+        "Apply this plan? It asks {questions}: [a] yes, and approve all as shown, [o] one by one, [y] yes, and approve nothing; [N] no: "
     );
     Ok(match line(&text.into()).as_deref() {
         Some("a" | "all") => Choice::All,
         Some("o" | "one") => Choice::Each,
-        Some("n" | "none") => Choice::Apply,
+        Some("y" | "yes") => Choice::Apply,
         _ => Choice::Leave,
     })
 }

@@ -257,10 +257,10 @@ fn a_plan_is_applied_after_one_question() {
         return;
     }
     let server = Server::start(vec![openai(GOOD)]);
-    for (answer, run_code) in [("a", Some(0)), ("n", Some(3)), ("q", Some(0))] {
+    for (answer, run_code) in [("a", Some(0)), ("y", Some(3)), ("n", Some(0))] {
         let cli = of_server(&server, "openai").at_a_terminal();
         let shown = crate::terminal::answered(&cli, &["plan", "new", "Greet", "--apply"], &[answer]);
-        assert!(shown.contains("write_file") && shown.contains("[a] all as shown"), "{shown}");
+        assert!(shown.contains("write_file") && shown.contains("approve all as shown"), "{shown}");
         let run = cli.run(&["run-all-ready"]);
         assert_eq!(run.code, run_code, "{answer}: {run}");
         assert_eq!(cli.path("work/hello.txt").exists(), answer == "a", "{answer}: {shown}");

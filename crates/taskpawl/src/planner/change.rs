@@ -244,7 +244,7 @@ impl Blocking {
         if !problems.is_empty() {
             return Ok(Err(problems));
         }
-        let (before, part) = self.completed(request, &patch)?;
+        let Completed { before, part, changed } = self.completed(request, &patch)?;
         let plan = match read_plan(&part.to_string()) {
             Ok(plan) => plan,
             Err(errors) => return Ok(Err(told(&errors))),
@@ -259,7 +259,11 @@ impl Blocking {
                 Err(error) => return Err(error),
             }
         }
-        if problems.is_empty() { Ok(Ok((plan, difference(&before, &part)))) } else { Ok(Err(problems)) }
+        if problems.is_empty() {
+            Ok(Ok((plan, difference(&before, &part, changed))))
+        } else {
+            Ok(Err(problems))
+        }
     }
 
     /// Checks which tasks a patch names: it adds new ones, and changes those that failed or have not started.
@@ -299,9 +303,9 @@ impl Blocking {
         }
     }
 
-    /// Returns the changed tasks as they are, and the part of the plan with the change.
-    fn completed(&self, request: &ChangeRequest, patch: &Patch) -> Result<(Value, Value), Error> {
-        let bare: Vec<Value> = patch.changed_ids().map(|id| json!({"id": id})).collect();
+    fn completed(&self, request: &ChangeRequest, patch: &Patch) -> Result<Completed, Error> {
+        let changed = patch.changed_ids().chain(request.parent.as_deref());
+        let bare: Vec<Value> = changed.map(|id| json!({"id": id})).collect();
         let tasks = match &request.parent {
             Some(parent) => vec![json!({"id": parent, "subtasks": patch.added})],
             None => patch.tasks(),
@@ -318,13 +322,24 @@ impl Blocking {
         let mut part = Value::Object(header);
         part["name"] = json!(request.plan);
         part["tasks"] = json!(tasks);
+        let changed = tasks.len();
         self.manager().read(|view| {
             complete_part(view, &request.plan, &mut before)?;
             complete_part(view, &request.plan, &mut part)?;
             Ok(())
         })?;
-        Ok((before, part))
+        Ok(Completed { before, part, changed })
     }
+}
+
+/// A change with all that its tasks refer to.
+struct Completed {
+    /// The changed tasks as they are.
+    before: Value,
+    /// The part of the plan with the change. Tasks that stay as they are follow those that change.
+    part: Value,
+    /// The number of tasks that change.
+    changed: usize,
 }
 
 fn told(errors: &PlanErrors) -> Vec<String> {
@@ -385,11 +400,11 @@ fn text_of(result: &Value) -> String {
     }
 }
 
-/// Returns the differences between two parts of a plan, field by field.
-fn difference(before: &Value, after: &Value) -> Vec<String> {
+/// Returns the differences of the first `changed` tasks of a part, field by field.
+fn difference(before: &Value, after: &Value, changed: usize) -> Vec<String> {
     let empty = Map::new();
     let mut lines = Vec::new();
-    for task in after["tasks"].as_array().into_iter().flatten() {
+    for task in after["tasks"].as_array().into_iter().flatten().take(changed) {
         let id = &task["id"];
         let old = before["tasks"].as_array().into_iter().flatten().find(|old| old["id"] == *id);
         let (old, new) =

@@ -105,7 +105,9 @@ fn a_manual_task_gets_subtasks_and_keeps_its_id() {
     let cli = of_server_with(&server, "openai", "send_output = true");
     cli.file("work.yaml", "name: work\ntasks:\n- {id: find, run: echo three files}\n- {id: review, needs: [find], name: Look at it}\n");
     assert_eq!(cli.run(&["run-all-ready", "work.yaml"]).code, Some(3));
-    cli.run(&["plan", "expand", "review", "--yes"]).ok();
+    let expanded = cli.run(&["plan", "expand", "review", "--yes"]).ok();
+    assert!(expanded.stdout.contains("  review\n+   subtasks: "), "{expanded}");
+    assert!(!expanded.stdout.contains("find\n"), "a task that stays is no difference: {expanded}");
     assert!(server.received()[0].body.to_string().contains("three files"));
     let show = cli.run(&["show", "review", "--json"]).ok().json();
     assert_eq!(show["data"]["subtasks"], json!(["read", "say"]));
