@@ -139,28 +139,16 @@ fn timeout(fields: &Map<String, Value>) -> Read<Option<Duration>> {
 
 fn output_bytes(value: &Value) -> Read<u64> {
     let bytes = match value {
-        Value::String(text) => size(text),
+        // A text without a unit is probably a number in quotes by mistake.
+        Value::String(text) => {
+            Some(text).filter(|text| text.ends_with('B')).and_then(|text| taskpawl_text::byte_size(text))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             value.as_u64()
         }
     };
     let bytes = bytes.filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| wrong(&["outputBytes"], "has to be a number of bytes, or a size such as `2MiB`"))
-}
-
-fn size(text: &str) -> Option<u64> {
-    let split = text.find(|c: char| !c.is_ascii_digit())?;
-    let factor = match text[split..].trim_start() {
-        "B" => 1,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return None,
-    };
-    text[..split].parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// Fails if a placeholder names no parameter, or if a parameter is never used.
