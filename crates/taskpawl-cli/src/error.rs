@@ -81,7 +81,7 @@ pub(crate) enum CliError {
     #[error("it cannot be read as {}", .format)]
     Foreign { format: &'static str, errors: Vec<taskpawl_formats::FormatError> },
     /// An export would overwrite content that the store does not have.
-    #[error("`{}` is not written over: {why}", .path.display())]
+    #[error("`{}` stays as it is: {why}", .path.display())]
     NotHere { path: PathBuf, why: String, hint: Hint },
     /// Arguments of tool calls do not fit the tools.
     #[error("the tool calls do not fit their tools")]

@@ -128,6 +128,13 @@ fn in_force(context: &Context) -> Result<Vec<GrantedKit>, CliError> {
     Ok(Grants::kits_of_project(context)?.into_iter().filter(|kit| !kit.is_expired(now)).collect())
 }
 
+/// The remark about a task without its kit, because its calls are others than those that a person saw.
+fn changed(kit: Kit, task: &TaskId) -> String {
+    format!(
+        "task `{task}` has changed and does not have the kit {kit}: `taskpawl allow kit:{kit} --task {task}` shows the difference"
+    )
+}
+
 /// Says which kits a run takes, and which tasks have none because they have changed. Records the use.
 pub(crate) fn tell(context: &Context, manager: &Manager) -> Result<(), CliError> {
     let kits = in_force(context)?;
@@ -137,20 +144,24 @@ pub(crate) fn tell(context: &Context, manager: &Manager) -> Result<(), CliError>
     person::check_power(context, Power::Kits, "kits")?;
     let mut used = Vec::new();
     for kit in &kits {
+        let mut holders = Vec::new();
         let mut has_open = false;
         for task in &kit.tasks {
             let Some(now) = KitTask::read(manager, task.id.as_str())? else { continue };
-            has_open |= manager.get(task.id.as_str())?.status != Status::Done;
-            if !now.difference(task).is_empty() {
-                context.out().remark(&format!(
-                    "task `{}` has changed, and does not have the kit {}: `taskpawl allow kit:{} --task {}` shows the difference",
-                    task.id, kit.kit, kit.kit, task.id
-                ));
+            if manager.get(task.id.as_str())?.status == Status::Done {
+                continue;
+            }
+            has_open = true;
+            if now.difference(task).is_empty() {
+                holders.push(format!("`{}`", task.id));
+            } else {
+                context.out().remark(&changed(kit.kit, &task.id));
             }
         }
+        if !holders.is_empty() {
+            context.out().remark(&format!("kit {} for {}", kit.kit, holders.join(", ")));
+        }
         if has_open {
-            let tasks: Vec<String> = kit.tasks.iter().map(|task| format!("`{}`", task.id)).collect();
-            context.out().remark(&format!("kit {} for {}", kit.kit, tasks.join(", ")));
             used.push(kit.clone());
         }
     }

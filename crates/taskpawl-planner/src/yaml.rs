@@ -8,7 +8,7 @@ use taskpawl_text::plain_line;
 
 use crate::planner::TokenUsage;
 
-/// The beginning of a generated file. `apply` shows and asks about a file that begins with it.
+/// The beginning of the comment of a generated file. `apply` shows and asks about a file that has it.
 pub const GENERATED: &str = "# Proposed by a planner";
 
 /// The field of a task with the reason for it, which becomes a comment.
@@ -38,9 +38,9 @@ impl Planning {
     }
 }
 
-/// Returns whether the text of a plan begins with the comment of generated plans.
+/// Returns whether the text of a plan has the comment of generated plans: at its beginning, or after the answer if it was refused.
 pub fn is_generated(text: &str) -> bool {
-    text.trim_start_matches('\u{feff}').trim_start().starts_with(GENERATED)
+    text.trim_start_matches('\u{feff}').lines().any(|line| line.starts_with(GENERATED))
 }
 
 /// Returns the text of an accepted plan. The record of its planning is stored with it.
@@ -61,13 +61,14 @@ pub fn plan_text(plan: &Value, planning: &Planning) -> String {
     head + &body
 }
 
-/// Returns the text of the file for a refused plan: its problems as comments, and the answer as it came.
+/// Returns the text of the file for a refused plan: the answer as it came, and its problems as comments below it, so that the lines which
+/// the problems name are those of the file.
 pub fn refused_text(planner: &str, text: &str, problems: &[String]) -> String {
-    let mut all = format!("{GENERATED}, `{}`, and refused:\n", plain_line(planner));
+    let mut all = format!("{}\n\n{GENERATED}, `{}`, and refused:\n", text.trim_end(), plain_line(planner));
     for problem in problems {
         let _ = writeln!(all, "# - {}", plain_line(problem));
     }
-    all + text.trim_end() + "\n"
+    all
 }
 
 fn without_reasons(mut plan: Value) -> Value {

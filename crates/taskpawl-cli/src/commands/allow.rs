@@ -120,8 +120,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         (false, true, _) => proposed(app, args),
         (false, false, true) => refused(app, args),
         (false, false, false) => {
-            let asked = asked::of_last_run(app.reader()?.manager())?.map(|run| run.asked).unwrap_or_default();
-            give(app, args, &named, &asked)
+            give(app, args, &named, asked::of_last_run(app.reader()?.manager())?.as_ref())
         }
     }
 }
@@ -156,9 +155,9 @@ fn is_socket(path: &Path) -> bool {
 }
 
 /// Remembers grants, after the caller proved to be a person.
-fn give(app: &App, args: &Args, grants: &[NamedGrant], asked: &[Asked]) -> Result<ExitCode, CliError> {
+fn give(app: &App, args: &Args, grants: &[NamedGrant], last: Option<&LastRun>) -> Result<ExitCode, CliError> {
     person::refuse_other_callers(app, BY)?;
-    let new = grants.iter().map(|grant| Ok((grant.clone(), plan_of(app, args, grant, asked)?)));
+    let new = grants.iter().map(|grant| Ok((grant.clone(), plan_of(app, args, grant, last)?)));
     let new = new.collect::<Result<Vec<_>, CliError>>()?;
     person::refuse_without_person(app, BY)?;
     for power in [Power::Remembered].into_iter().chain(grants.iter().filter_map(crate::grants::power_of)) {
@@ -180,15 +179,22 @@ fn give(app: &App, args: &Args, grants: &[NamedGrant], asked: &[Asked]) -> Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the plan that a grant holds for; `None` for all plans.
-fn plan_of(app: &App, args: &Args, grant: &NamedGrant, asked: &[Asked]) -> Result<Option<String>, CliError> {
+/// Returns the plan that a grant holds for; `None` for all plans. It is the plan that asked for it in the last run, else that of the last
+/// run, else the only one.
+fn plan_of(
+    app: &App,
+    args: &Args,
+    grant: &NamedGrant,
+    last: Option<&LastRun>,
+) -> Result<Option<String>, CliError> {
     if args.all_plans || args.plan.is_some() {
         return Ok(args.plan.clone());
     }
+    let (asked, of_run) = last.map(|last| (&last.asked[..], Some(&last.plans))).unwrap_or_default();
     let learned = asked.iter().filter(|asked| asked.grant.covers(grant) || grant.covers(&asked.grant));
     let learned: BTreeSet<String> = learned.flat_map(|asked| asked.plans.iter().cloned()).collect();
-    if learned.len() == 1 {
-        return Ok(learned.into_iter().next());
+    if let Some(only) = [Some(&learned), of_run].into_iter().flatten().find_map(only_one) {
+        return Ok(Some(only.clone()));
     }
     let plans = app.reader()?.manager().read(|view| Ok(view.plans()?))?;
     match &plans[..] {
@@ -199,6 +205,10 @@ fn plan_of(app: &App, args: &Args, grant: &NamedGrant, asked: &[Asked]) -> Resul
             "name it with `--plan NAME`, or add `--all-plans`",
         )),
     }
+}
+
+fn only_one(plans: &BTreeSet<String>) -> Option<&String> {
+    plans.first().filter(|_| plans.len() == 1)
 }
 
 fn holds_for(plan: Option<&str>) -> String {
@@ -352,23 +362,24 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
 /// Shows what the last run was refused, and asks a person at a terminal which of it to remember.
 fn refused(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let out = app.out();
-    let Some(LastRun { id, started_at, mut asked, addresses }) = asked::of_last_run(app.reader()?.manager())?
-    else {
+    let Some(mut last) = asked::of_last_run(app.reader()?.manager())? else {
         out.remark("there was no run");
         return Ok(ExitCode::SUCCESS);
     };
+    let LastRun { id, started_at, asked, addresses, .. } = &mut last;
     let known = Grants::of_project(app)?;
     asked.retain(|asked| !known.iter().any(|entry| entry.grant.covers(&asked.grant)));
-    facts::add_places(&mut asked, &app.place()?.root, started_at);
+    facts::add_places(asked, &app.place()?.root, *started_at);
     if out.is_json {
         return out.data(&serde_json::json!({"run": id, "asked": asked, "addresses": addresses}));
     }
-    out.print(choose::addresses_text(&addresses))?;
+    out.print(choose::addresses_text(addresses))?;
     if asked.is_empty() {
         out.remark("the last run was refused nothing that can be granted");
         return Ok(ExitCode::SUCCESS);
     }
-    let (named, alone): (Vec<Asked>, Vec<Asked>) = asked.into_iter().partition(|asked| asked.place.is_some());
+    let (named, alone): (Vec<Asked>, Vec<Asked>) =
+        asked.iter().cloned().partition(|asked| asked.place.is_some());
     out.print(choose::text(&named, &alone))?;
     if person::refuse_other_callers(app, BY).is_err() {
         out.remark("a person grants it at a terminal: `taskpawl allow`");
@@ -379,8 +390,7 @@ fn refused(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.remark("nothing was granted");
         return Ok(ExitCode::SUCCESS);
     }
-    let all: Vec<Asked> = named.into_iter().chain(alone).collect();
-    give(app, args, &grants, &all)
+    give(app, args, &grants, Some(&last))
 }
 
 /// Shows what the project proposes, and remembers what a person grants of it.
@@ -409,5 +419,5 @@ fn proposed(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.remark("nothing was granted");
         return Ok(ExitCode::SUCCESS);
     }
-    give(app, args, &grants, &[])
+    give(app, args, &grants, None)
 }

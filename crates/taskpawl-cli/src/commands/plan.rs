@@ -2,6 +2,8 @@ mod asking;
 mod change;
 mod new;
 
+pub(super) use self::change::{refuse_replan, replan};
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -53,6 +53,9 @@ pub(crate) struct Args {
     /// Apply a plan that a planner wrote without asking; `plan new` writes such files
     #[arg(long, conflicts_with_all = ["only", "dry_run"])]
     yes: bool,
+    /// After a failure: let the planner of your configuration propose a repair, and go on after your yes, at most 3 times
+    #[arg(long, conflicts_with = "dry_run")]
+    replan: bool,
     #[command(flatten)]
     takes: Takes,
     #[command(flatten)]
@@ -100,16 +103,43 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let run = args.run.prepare(app)?;
     app.plan_project(AllowedRoots::All)?;
     app.check_apart(&args.run.sandbox)?;
+    if args.replan {
+        plan::refuse_replan(app)?;
+    }
     let Some(path) = args.plan() else {
         args.takes.refuse_without_plan()?;
         let plans = app.runner(&args.run.sandbox)?;
         if args.retry_failed {
             retry_failed(&plans.engine().manager_for(&run.variables), &args.only)?;
         }
-        return running::run(app, &plans, What::Ready(args.only.clone()), run, None);
+        let code = running::run(app, &plans, What::Ready(args.only.clone()), run, None)?;
+        return replanned(app, args, &plans, args.only.clone(), code);
     };
     let options = args.apply_options(app.was_started_by_task());
-    run_file(app, path, &args.takes, run, options, args.yes)
+    let file = PlanFile::read(app, path, &args.takes)?;
+    let only = vec![Selector::Plan(file.name.clone())];
+    let (plans, code) = run_plan(app, path, file, &args.takes, run, options, args.yes)?;
+    replanned(app, args, &plans, only, code)
+}
+
+/// With `--replan`: repairs the plan after a failed run and goes on, as long as the planner has a repair and the person says yes.
+/// The plan file is not applied again: it does not have the repair.
+fn replanned(
+    app: &App,
+    args: &Args,
+    plans: &Taskpawl,
+    only: Vec<Selector>,
+    mut code: ExitCode,
+) -> Result<ExitCode, CliError> {
+    let plan = match &only[..] {
+        [Selector::Plan(name)] => Some(name.clone()),
+        _ => None,
+    };
+    // The limit of repairs for a plan ends it.
+    while args.replan && code == ExitCode::FAILURE && plan::replan(app, plan.as_deref())? {
+        code = running::run(app, plans, What::Ready(only.clone()), args.run.prepare(app)?, None)?;
+    }
+    Ok(code)
 }
 
 /// Applies a plan file and runs that plan alone.
@@ -122,6 +152,18 @@ pub(super) fn run_file(
     is_yes: bool,
 ) -> Result<ExitCode, CliError> {
     let file = PlanFile::read(app, path, takes)?;
+    Ok(run_plan(app, path, file, takes, run, options, is_yes)?.1)
+}
+
+fn run_plan(
+    app: &App,
+    path: &Path,
+    file: PlanFile,
+    takes: &Takes,
+    run: PreparedRun<'_>,
+    options: ApplyOptions,
+    is_yes: bool,
+) -> Result<(Taskpawl, ExitCode), CliError> {
     file.check(app)?;
     proposed::confirm(app, &file, options, is_yes)?;
     let plans = app.runner(&run.args.sandbox)?;
@@ -143,7 +185,8 @@ pub(super) fn run_file(
     for task in &report.waiting {
         app.out().remark(&waiting_text(app, task));
     }
-    running::run(app, &plans, What::Ready(only), run, followed(path, &file.name, takes))
+    let code = running::run(app, &plans, What::Ready(only), run, followed(path, &file.name, takes))?;
+    Ok((plans, code))
 }
 
 /// Returns the plan file that suggested commands name, so that they follow what was changed in it.

@@ -156,7 +156,10 @@ fn create(app: &App, scope: Scope, life: Duration, name: Option<String>) -> Resu
         return out.data(&json!({"id": id, "token": token, "scope": scope, "expiresAt": end}));
     }
     out.print(format!("{token}\n"))?;
-    out.remark(&format!("token {id} is valid until {end}; it is not shown again"));
+    let rights = scope.as_str();
+    out.remark(&format!(
+        "token {id} with the rights of `{rights}` is valid until {end}; it is not shown again"
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl::model::command::NewTask;
-use taskpawl::model::task::{CallSpec, NewCall, Status, TaskSpec};
+use taskpawl::model::task::{CallSpec, Grant, NewCall, Status, TaskSpec};
 use taskpawl::model::value::{ByteSize, Period};
 use taskpawl::store::Location;
 use taskpawl::{RunControl, RunOptions, RunSummary, SandboxSettings, Taskpawl};
@@ -22,7 +22,7 @@ use crate::servers::private_directory;
 const MAX_ANSWER: ByteSize = ByteSize(1 << 20);
 
 /// The most characters of a program's error in a message.
-const MAX_SAID: usize = 300;
+const MAX_SAID: usize = 600;
 
 /// The time in which the run of a program ends by itself after its deadline.
 const GRACE: Duration = Duration::from_secs(1);
@@ -86,7 +86,8 @@ impl Program {
             if call.error_class.as_deref() == Some("timeout") {
                 return Err(PlannerError::Timeout { planner: self.name(), after: duration(given) });
             }
-            return Err(self.failed(cut(error, MAX_SAID)));
+            let remedy = self.remedy(id.as_str()).map_err(failed)?.unwrap_or_default();
+            return Err(self.failed(cut(error, MAX_SAID) + &remedy));
         }
         match (task.status, call.result) {
             (Status::Done, Some(result)) => Ok(result),
@@ -94,6 +95,26 @@ impl Program {
                 "its program was not run, its task is {status}: `taskpawl policy explain` tells why"
             ))),
         }
+    }
+
+    /// Returns the setting that would have let the program go on, as far as the sandbox stopped it: the flags that its error may name are
+    /// those of runs.
+    fn remedy(&self, task: &str) -> Result<Option<String>, taskpawl::Error> {
+        let error = self.plans.manager().read(|view| {
+            let Some(key) = view.key(task)? else { return Ok(None) };
+            Ok(view.calls(key)?.into_iter().find_map(|call| call.body.error.clone()))
+        })?;
+        let setting = match error.and_then(|error| error.grant) {
+            Some(Grant::Read(path)) => ("read", path.to_string()),
+            Some(Grant::Write(path)) => ("write", path.to_string()),
+            Some(Grant::Host(host)) => ("hosts", host.to_string()),
+            Some(Grant::Network | Grant::Port(_) | _) | None => return Ok(None),
+        };
+        let (name, value) = setting;
+        Ok(Some(format!(
+            "; for a planner, `{name} = [{}]` in `[planner]` of your configuration lets it",
+            json!(value)
+        )))
     }
 
     fn drive(&self, task: &str, longest: Duration) -> Result<(), PlannerError> {

@@ -20,8 +20,14 @@ const INTERPRETERS: &[&str] = &[
     "ksh", "lua", "make", "node", "perl", "php", "python", "ruby", "sh", "source", "tclsh", "tsx", "zsh",
 ];
 
-/// Returns a call for people: its command line, or its arguments.
+/// Returns a call for people: its command line or its arguments, and its sandbox request.
 pub(super) fn text(call: &AskedCall) -> String {
+    let work = work(call);
+    let request = call.sandbox.as_ref().map(|request| serde_json::to_string(request).unwrap_or_default());
+    request.map_or_else(|| work.clone(), |request| format!("{work} with sandbox {request}"))
+}
+
+fn work(call: &AskedCall) -> String {
     let line = call.args.get("command").and_then(Value::as_str);
     let argv = call.args.get("argv").and_then(Value::as_array).map(|argv| {
         argv.iter().map(|word| word.as_str().unwrap_or("…").to_owned()).collect::<Vec<_>>().join(" ")

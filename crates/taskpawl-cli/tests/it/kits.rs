@@ -87,7 +87,7 @@ fn a_kit_is_for_the_named_task_as_it_was_defined() {
     // A changed definition asks again, with the difference.
     scene.apply("python3 connect.py; true");
     let run = scene.cli.run(&["run-all-ready", "--plan", "p.json", "--fresh"]);
-    assert!(run.stderr.contains("task `push` has changed, and does not have the kit ssh-agent"), "{run}");
+    assert!(run.stderr.contains("task `push` has changed and does not have the kit ssh-agent"), "{run}");
     assert_eq!(scene.statuses(), (failed(), failed()));
     let again = scene.give(&[]).to_string();
     assert!(again.contains("- ") && again.contains("+ ") && again.contains("connect.py; true"), "{again}");

@@ -46,6 +46,8 @@ pub(super) struct TriedAddress {
 pub(super) struct LastRun {
     pub(super) id: String,
     pub(super) started_at: Timestamp,
+    /// The plans of its tasks; "" for tasks without a plan.
+    pub(super) plans: BTreeSet<String>,
     pub(super) asked: Vec<Asked>,
     pub(super) addresses: Vec<TriedAddress>,
 }
@@ -56,21 +58,23 @@ pub(super) fn of_last_run(manager: &Manager) -> Result<Option<LastRun>, CliError
     let filter = HistoryFilter { run: Some(run.id.to_string()), ..HistoryFilter::default() };
     let events = manager.find_history(&filter)?;
     let tasks: BTreeSet<TaskId> = events.into_iter().filter_map(|entry| entry.event.task).collect();
-    let (mut asked, mut addresses) = (BTreeMap::new(), BTreeMap::new());
+    let (mut asked, mut addresses, mut plans) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
     manager.read(|view| {
         for id in &tasks {
             let Some(key) = view.key(id.as_str())? else { continue };
-            let plan = view.task(key)?.and_then(|task| task.plan);
+            let plan = view.task(key)?.and_then(|task| task.plan.clone()).unwrap_or_default().to_string();
             for call in view.calls(key)? {
-                take(&mut asked, id, plan.as_deref().unwrap_or_default(), &call);
+                take(&mut asked, id, &plan, &call);
                 take_addresses(&mut addresses, id, &call);
             }
+            plans.insert(plan);
         }
         Ok(())
     })?;
     Ok(Some(LastRun {
         id: run.id.to_string(),
         started_at: run.started_at,
+        plans,
         asked: asked.into_values().collect(),
         addresses: addresses.into_values().collect(),
     }))

@@ -99,11 +99,11 @@ fn by(asked: &Asked) -> String {
 pub(super) fn chosen(named: &[Asked], alone: &[Asked]) -> Vec<NamedGrant> {
     let mut grants = Vec::new();
     if !named.is_empty() {
-        let question = "Numbers to remember, such as `1 3` (none: Enter): ".to_owned().into();
+        let question = "Numbers to remember, such as `1 3`; Enter for none: ".to_owned().into();
         grants.extend(by_number(named, &answer(&question).unwrap_or_default()));
     }
     if !alone.is_empty() {
-        let question = "Names to remember, typed out (none: Enter): ".to_owned().into();
+        let question = "Type the names to remember, separated by spaces; Enter for none: ".to_owned().into();
         grants.extend(by_name(&alone[..alone.len().min(MAX_ALONE)], &answer(&question).unwrap_or_default()));
     }
     grants

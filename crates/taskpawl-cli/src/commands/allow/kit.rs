@@ -24,7 +24,7 @@ pub(super) fn give(app: &App, kit: Kit, ids: &[String], agents: bool) -> Result<
         ));
     }
     let grants =
-        kit.grants(app).map_err(|why| CliError::usage(format!("there is no kit {kit} here: {why}")))?;
+        kit.grants(app).map_err(|why| CliError::usage(format!("the kit {kit} cannot be given: {why}")))?;
     let tasks = read(app, ids)?;
     let known: Vec<KitTask> = Grants::kits_of_project(app)?
         .into_iter()

@@ -37,11 +37,19 @@ pub(super) struct Asking {
     #[arg(long, value_name = "N", default_value_t = Budget::default().max_tokens, value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: u64,
     /// The most tasks of the answer
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = Budget::default().max_tasks as u64, value_parser = clap::value_parser!(u64).range(1..=1000))]
     max_tasks: u64,
     /// The longest time for all answers
     #[arg(long, value_name = "TIME", default_value = "5m")]
     timeout: Period,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        let Budget { max_tokens, max_tasks, timeout } = Budget::default();
+        let max_tasks = u64::try_from(max_tasks).unwrap_or(u64::MAX);
+        Self { yes: false, print_prompt: false, max_tokens, max_tasks, timeout: Period(timeout) }
+    }
 }
 
 impl Asking {
@@ -149,7 +157,9 @@ fn refused(app: &App, planner: &str, output: Option<&Path>, refusal: Refusal) ->
         Why::Tokens => ("its answers took all tokens".to_owned(), "`--max-tokens` gives it more"),
     };
     let turns = count(u64::from(turns), "answer");
-    let message = format!("`{planner}` made no plan in {turns} ({} output tokens): {reason}", usage.output);
+    // Programs do not always report their consumption.
+    let spent = if usage.output == 0 { String::new() } else { format!(" of {} tokens", usage.output) };
+    let message = format!("`{planner}` gave no usable plan in {turns}{spent}: {reason}");
     let Some(best) = best else {
         return Ok(CliError::NoPlan { message, problems: Vec::new(), hint: Hint::new(hint) });
     };
@@ -162,7 +172,8 @@ fn refused(app: &App, planner: &str, output: Option<&Path>, refusal: Refusal) ->
     })?;
     let problem = |text: &String| Problem::at(None, Position::default(), String::new(), text.clone());
     let problems = best.problems.iter().map(problem).collect();
-    let hint = Hint::new("the best answer is in ").data(path.display()).text(", with its problems");
+    let hint =
+        Hint::new("the best answer is in ").data(path.display()).text(", with its problems at the end");
     Ok(CliError::NoPlan { message, problems, hint })
 }
 

@@ -10,14 +10,22 @@ use taskpawl::model::view::Query;
 use taskpawl::tools::{Redactor, SecretSource as _, ToolSpec};
 use taskpawl::{ChangeRequest, CheckOptions, NoChange, PlanChange, RunVariables, Taskpawl};
 
+use taskpawl_planner::Budget;
+use taskpawl_text::error_chain;
+
 use super::asking::{self, Asking};
 use super::explain_tool;
 use crate::app::App;
 use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;
 use crate::output::write_err;
+use crate::planner::Configured;
 use crate::shown::{Shown, shown};
 use crate::text::{clean, count, style};
+
+/// Names of the callers in messages.
+const REPAIR: &str = "plan repair";
+const REPLAN: &str = "--replan";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -72,18 +80,64 @@ impl From<NoChange> for CliError {
 pub(super) fn repair(app: &App, args: &Repair) -> Result<ExitCode, CliError> {
     let plans = app.onlooker(&SandboxArgs::default())?;
     let plan = args.plan.clone().map_or_else(|| failed_plan(&plans), Ok)?;
-    if !sends_output(app)? {
-        let message = "`plan repair` sends output of calls, and your configuration does not let it";
-        return Err(CliError::usage_with(
-            message,
-            "`send_output = true` in `[planner]` lets it; `--print-prompt` then shows what is sent",
-        ));
+    // Printing a prompt sends nothing.
+    if !args.asking.print_prompt {
+        refuse_output(app, REPAIR)?;
     }
     let tools = asking::tools(app, &plans)?;
-    let facts = asking::facts(app)?;
-    let max_tasks = args.asking.budget().max_tasks;
-    let request = plans.blocking().repair_request(&plan, &tools, &facts, max_tasks, &redactor(app)?)?;
-    change(app, &plans, &args.asking, &request, &tools, "plan repair")
+    let request = repair_request(app, &plans, &plan, &tools, args.asking.budget())?;
+    match change(app, &plans, &args.asking, &request, &tools, REPAIR)? {
+        Ended::With(code) => Ok(code),
+        Ended::Changed | Ended::Left => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Refuses to replan where that could not work, before the run starts.
+pub(crate) fn refuse_replan(app: &App) -> Result<(), CliError> {
+    Configured::of(app)?;
+    refuse_output(app, REPLAN)?;
+    Asking::default().refuse_unasked(app, "leave out `--replan`; `taskpawl plan repair` asks later")
+}
+
+/// Lets the planner repair the failed tasks of a run, after a person's yes; `plan` is the plan that ran, if it was one alone. Returns
+/// whether the plan was changed. A planner without a usable answer ends the run as it would have ended.
+pub(crate) fn replan(app: &App, plan: Option<&str>) -> Result<bool, CliError> {
+    match try_replan(app, plan) {
+        Ok(ended) => Ok(matches!(ended, Ended::Changed)),
+        Err(error) => {
+            app.out().warn(&format!("the plan was not repaired: {}", error_chain(&error)));
+            Ok(false)
+        }
+    }
+}
+
+fn try_replan(app: &App, plan: Option<&str>) -> Result<Ended, CliError> {
+    let plans = app.onlooker(&SandboxArgs::default())?;
+    let plan = plan.map_or_else(|| failed_plan(&plans), |plan| Ok(plan.to_owned()))?;
+    let (asking, tools) = (Asking::default(), asking::tools(app, &plans)?);
+    let request = repair_request(app, &plans, &plan, &tools, asking.budget())?;
+    change(app, &plans, &asking, &request, &tools, REPLAN)
+}
+
+fn repair_request(
+    app: &App,
+    plans: &Taskpawl,
+    plan: &str,
+    tools: &[ToolSpec],
+    budget: Budget,
+) -> Result<ChangeRequest, CliError> {
+    let (facts, redactor) = (asking::facts(app)?, redactor(app)?);
+    Ok(plans.blocking().repair_request(plan, tools, &facts, budget.max_tasks, &redactor)?)
+}
+
+fn refuse_output(app: &App, by: &str) -> Result<(), CliError> {
+    if sends_output(app)? {
+        return Ok(());
+    }
+    Err(CliError::usage_with(
+        format!("`{by}` sends output of calls, and your configuration does not let it"),
+        "`send_output = true` in `[planner]` lets it; `taskpawl plan repair --print-prompt` shows what is sent",
+    ))
 }
 
 /// Expands a manual task.
@@ -100,7 +154,20 @@ pub(super) fn expand(app: &App, args: &Expand) -> Result<ExitCode, CliError> {
         max_tasks,
         has_output.then_some(&redactor),
     )?;
-    change(app, &plans, &args.asking, &request, &tools, "plan expand")
+    match change(app, &plans, &args.asking, &request, &tools, "plan expand")? {
+        Ended::With(code) => Ok(code),
+        Ended::Changed | Ended::Left => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The end of a planning.
+enum Ended {
+    /// The plan was changed.
+    Changed,
+    /// The plan was left as it is.
+    Left,
+    /// Something else was done, with this exit code.
+    With(ExitCode),
 }
 
 fn change(
@@ -110,9 +177,9 @@ fn change(
     request: &ChangeRequest,
     tools: &[ToolSpec],
     by: &'static str,
-) -> Result<ExitCode, CliError> {
+) -> Result<Ended, CliError> {
     if asking.print_prompt {
-        return asking::print_prompt(app, &request.prompt);
+        return asking::print_prompt(app, &request.prompt).map(Ended::With);
     }
     asking.refuse_unasked(app, "`--yes` applies it and approves nothing")?;
     let configured = asking.planner(app, by, request.has_output)?;
@@ -122,12 +189,12 @@ fn change(
     let result = plans.blocking().propose_change(request, tools, planner, asking.budget(), options);
     match asking::outcome(app, &planner.name(), None, result)? {
         Ok(change) => settle(app, asking, &planner.name(), &change),
-        Err(code) => Ok(code),
+        Err(code) => Ok(Ended::With(code)),
     }
 }
 
 /// Shows a change, and applies it after a yes.
-fn settle(app: &App, asking: &Asking, planner: &str, change: &PlanChange) -> Result<ExitCode, CliError> {
+fn settle(app: &App, asking: &Asking, planner: &str, change: &PlanChange) -> Result<Ended, CliError> {
     let out = app.out();
     let usage = change.proposal.usage;
     let answers = count(u64::from(change.proposal.turns), "answer");
@@ -140,17 +207,18 @@ fn settle(app: &App, asking: &Asking, planner: &str, change: &PlanChange) -> Res
     }
     if !asking.yes && !is_wanted(&change.plan) {
         out.remark("nothing was changed");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Ended::Left);
     }
     let report = app.writer()?.blocking().apply_change(change)?;
     if out.is_json {
-        return out.data(&json!({"plan": report.plan, "created": report.created, "changed": report.changed, "difference": change.difference}));
+        out.data(&json!({"plan": report.plan, "created": report.created, "changed": report.changed, "difference": change.difference}))?;
+        return Ok(Ended::Changed);
     }
     let hint = Hint::new("changed the plan; ")
         .command("undo")
         .text(" takes it back, and its calls ask as those of an agent");
     out.advise(&hint);
-    Ok(ExitCode::SUCCESS)
+    Ok(Ended::Changed)
 }
 
 fn shown_difference(app: &App, change: &PlanChange) -> Shown {

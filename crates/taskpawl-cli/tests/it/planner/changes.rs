@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::of_server_with;
 use super::server::{Server, openai};
 use crate::harness::Cli;
+use crate::terminal::answered;
 
 const PLAN: &str = "\
 name: release
@@ -61,6 +62,7 @@ fn a_repair_is_refused_where_it_may_not_be() {
     let silent = cli.run(&["plan", "repair", "--yes"]);
     assert_eq!(silent.code, Some(2), "{silent}");
     assert!(silent.stderr.contains("send_output"), "{silent}");
+    cli.run(&["plan", "repair", "--print-prompt"]).ok();
     assert_eq!(server.received().len(), 0);
     let (server, cli) = failed_with(&[patch()], "send_output = true");
     let unasked = cli.run(&["plan", "repair"]);
@@ -115,4 +117,39 @@ fn a_manual_task_gets_subtasks_and_keeps_its_id() {
     assert_eq!(cli.run(&["show", "review", "--json"]).ok().json()["data"]["subtasks"], json!([]));
     let calls = cli.run(&["plan", "expand", "find", "--yes"]);
     assert_eq!(calls.code, Some(7), "{calls}");
+}
+
+#[test]
+fn a_failed_run_goes_on_with_the_repair_that_a_person_wants() {
+    for (answer, states) in [("y", ["done", "todo"]), ("n", ["failed", "blocked"])] {
+        let server = Server::start(vec![openai(&patch().to_string())]);
+        let cli = of_server_with(&server, "openai", "send_output = true").at_a_terminal();
+        cli.policy("[origins]\nagent = 'allow'\n");
+        cli.file("release.yaml", PLAN);
+        let shown = answered(&cli, &["run-all-ready", "release.yaml", "--replan"], &[answer]);
+        assert!(shown.contains("+ tools") && shown.contains("Change plan `release` so?"), "{shown}");
+        let show = |id: &str| cli.run(&["show", id, "--json"]).ok().json()["data"]["status"].clone();
+        assert_eq!([show("build"), show("review")], states, "{shown}");
+    }
+}
+
+#[test]
+fn a_run_that_could_not_replan_does_not_start() {
+    for (output, code) in [("send_output = true", 7), ("", 2)] {
+        let server = Server::start(vec![openai(&patch().to_string())]);
+        let cli = of_server_with(&server, "openai", output);
+        cli.file("release.yaml", PLAN);
+        let refused = cli.run(&["run-all-ready", "release.yaml", "--replan"]);
+        assert_eq!(refused.code, Some(code), "{refused}");
+        assert_eq!(cli.run(&["runs", "--json"]).json()["data"], json!([]), "{refused}");
+    }
+}
+
+#[test]
+fn an_unusable_repair_leaves_the_run_failed() {
+    let server = Server::start(vec![openai("no idea")]);
+    let cli = of_server_with(&server, "openai", "send_output = true").at_a_terminal();
+    cli.file("release.yaml", PLAN);
+    let shown = answered(&cli, &["run-all-ready", "release.yaml", "--replan"], &["y"]);
+    assert!(shown.contains("the plan was not repaired"), "{shown}");
 }
