@@ -17,7 +17,7 @@ pub(super) fn complete(manager: &Manager, request: &CompleteRequestParams) -> Re
     };
     let most = CompletionInfo::MAX_VALUES;
     let mut found = match (of, request.argument.name.as_str()) {
-        ("taskpawl://task/{id}", "id") => manager.read(|view| {
+        ("taskpawl://task/{id}", "id") | ("plan_expand", "task") => manager.read(|view| {
             // One more than is returned, to know whether there are more.
             let ids = view.ids_with_prefix(begun, most + 1)?;
             Ok(ids.iter().map(ToString::to_string).collect())
@@ -26,7 +26,7 @@ pub(super) fn complete(manager: &Manager, request: &CompleteRequestParams) -> Re
             let runs = manager.runs(&RunFilter::default())?.into_iter().map(|run| run.id.to_string());
             runs.filter(|id| id.starts_with(begun)).take(most + 1).collect()
         }
-        ("taskpawl://plan/{name}", "name") | ("review_failures", "plan") => {
+        ("taskpawl://plan/{name}", "name") | ("review_failures" | "plan_repair", "plan") => {
             let names = plan_names(manager)?.into_iter().filter(|name| name.starts_with(begun));
             names.take(most + 1).collect::<Vec<String>>()
         }

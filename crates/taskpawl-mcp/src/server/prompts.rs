@@ -3,7 +3,10 @@
 use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
 
-use taskpawl_planner::plan_goal_text;
+use taskpawl::NoChange;
+use taskpawl::tools::Redactor;
+use taskpawl_planner::{Budget, Facts, plan_goal_text};
+use taskpawl_text::error_chain;
 
 use super::arguments::found;
 use super::digest::digest;
@@ -11,7 +14,9 @@ use super::error_text::{internal, named};
 use super::mcp_server::McpServer;
 use super::options::PromptText;
 
+const PLAN_EXPAND: &str = "plan_expand";
 const PLAN_GOAL: &str = "plan_goal";
+const PLAN_REPAIR: &str = "plan_repair";
 const RESUME_WORK: &str = "resume_work";
 const REVIEW_FAILURES: &str = "review_failures";
 
@@ -25,6 +30,16 @@ pub(super) fn list(server: &McpServer) -> Vec<Prompt> {
             PLAN_GOAL,
             "Break a goal down into a plan",
             Some(vec![argument("goal", "What is to be reached", true)]),
+        ),
+        (
+            PLAN_EXPAND,
+            "Split a manual task into subtasks",
+            Some(vec![argument("task", "The id of the task", true)]),
+        ),
+        (
+            PLAN_REPAIR,
+            "Change a plan after a failure, so that it goes on",
+            Some(vec![argument("plan", "The plan with failed tasks", true)]),
         ),
         (RESUME_WORK, "Go on where the plan stands", Some(vec![argument("agent", "Your name", false)])),
         (
@@ -60,13 +75,14 @@ pub(super) fn get(
         Ok::<_, ErrorData>(given.filter(|text| !text.is_empty()))
     };
     let own = if has_own(server) { name } else { "" };
+    let needed = |argument: &str| {
+        let missing = || format!("the prompt `{}` needs the argument `{argument}`", named(name));
+        said(argument)?.ok_or_else(|| ErrorData::invalid_params(missing(), None))
+    };
     let text = match own {
-        PLAN_GOAL => {
-            let goal = said("goal")?.ok_or_else(|| {
-                ErrorData::invalid_params("the prompt `plan_goal` needs the argument `goal`", None)
-            })?;
-            plan_goal_text(goal)
-        }
+        PLAN_EXPAND => plan_expand(server, needed("task")?)?,
+        PLAN_GOAL => plan_goal_text(needed("goal")?),
+        PLAN_REPAIR => plan_repair(server, needed("plan")?)?,
         RESUME_WORK => resume_work(server, said("agent")?)?,
         REVIEW_FAILURES => review_failures(server, said("plan")?)?,
         _ => {
@@ -92,6 +108,38 @@ fn text_of<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Option<&
             Err(ErrorData::invalid_params(problem, None))
         }
     }
+}
+
+/// The rules of changes, which `plan_write` checks.
+const MERGE: &str = "Write it with `plan_write {name, merge: true, dry_run: true}`, correct what it refuses, show what would change, and write \
+                     it without `dry_run` after a yes. `plan_show {help}` explains the language.";
+
+fn plan_repair(server: &McpServer, plan: &str) -> Result<String, ErrorData> {
+    let (facts, redactor) = (Facts::default(), Redactor::default());
+    let plans = server.plans().blocking();
+    let request = plans.repair_request(plan, &[], &facts, Budget::default().max_tasks, &redactor);
+    let data = request.map_err(|error| no_change(&error))?.prompt.goal;
+    Ok(format!(
+        "Repair a plan after a failure, so that it goes on. Say in one sentence what the cause is. You may add tasks, and change tasks that \
+         failed or have not started: give their `id` and the changed fields. Change as little as possible. {MERGE} Skip what is not needed \
+         any more with `task_update {{action: \"skip\"}}`, with a note that says why.\n\n{data}\n"
+    ))
+}
+
+fn plan_expand(server: &McpServer, task: &str) -> Result<String, ErrorData> {
+    let (facts, redactor) = (Facts::default(), Redactor::default());
+    let plans = server.plans().blocking();
+    let request = plans.expand_request(task, &[], &facts, Budget::default().max_tasks, Some(&redactor));
+    let request = request.map_err(|error| no_change(&error))?;
+    let (name, data) = (Value::from(request.plan()), request.prompt.goal.as_str());
+    Ok(format!(
+        "Split a manual task of the plan {name} into subtasks: a part of the plan with the `id` of the task and its `subtasks`. The task is \
+         done when they are. {MERGE}\n\n{data}\n"
+    ))
+}
+
+fn no_change(error: &NoChange) -> ErrorData {
+    ErrorData::invalid_params(error_chain(error), None)
 }
 
 fn resume_work(server: &McpServer, agent: Option<&str>) -> Result<String, ErrorData> {

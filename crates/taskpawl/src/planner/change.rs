@@ -85,6 +85,13 @@ pub struct ChangeRequest {
     error: Option<String>,
 }
 
+impl ChangeRequest {
+    /// Returns the name of the plan that is changed.
+    pub fn plan(&self) -> &str {
+        &self.plan
+    }
+}
+
 impl Blocking {
     /// Prepares the repair of a plan with failed tasks: the plan in short, their errors with the end of their output, and what is blocked.
     ///

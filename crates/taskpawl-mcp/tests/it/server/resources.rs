@@ -211,7 +211,7 @@ async fn prompts_say_where_the_plan_stands() {
     client.call("task_add", json!({"name": "one", "id": "one"})).await;
     let names: Vec<String> =
         client.running.list_all_prompts().await.unwrap().into_iter().map(|prompt| prompt.name).collect();
-    assert_eq!(names, ["plan_goal", "resume_work", "review_failures", "guide"]);
+    assert_eq!(names, ["plan_goal", "plan_expand", "plan_repair", "resume_work", "review_failures", "guide"]);
     let get = async |name: &str, arguments: Value| {
         let request =
             GetPromptRequestParams::new(name).with_arguments(arguments.as_object().unwrap().clone());
@@ -228,7 +228,13 @@ async fn prompts_say_where_the_plan_stands() {
     let missing = "the prompt `plan_goal` needs the argument `goal`";
     assert_eq!(wrong("plan_goal", json!({})).await, missing);
     assert_eq!(wrong("plan_goal", json!({"goal": null})).await, missing);
-    for (name, argument) in [("plan_goal", "goal"), ("resume_work", "agent"), ("review_failures", "plan")] {
+    for (name, argument) in [
+        ("plan_goal", "goal"),
+        ("plan_expand", "task"),
+        ("plan_repair", "plan"),
+        ("resume_work", "agent"),
+        ("review_failures", "plan"),
+    ] {
         let said = format!("argument `arguments.{argument}`: expected text, not `5`");
         assert_eq!(wrong(name, json!({argument: 5})).await, said);
     }
@@ -241,6 +247,28 @@ async fn prompts_say_where_the_plan_stands() {
     assert!(get("review_failures", json!({"plan": "site"})).await.unwrap().contains("\"plan\": \"site\""));
     assert_eq!(get("guide", json!({})).await.unwrap(), "So.");
     get("none", json!({})).await.unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prompts_for_changes_have_the_data_of_the_plan() {
+    let scene = Scene::new();
+    let client = connect(&scene.trusting_server(), ERAS[1]).await;
+    let tasks =
+        json!([{"id": "build", "call": {"fail": {"message": "broken"}}}, {"id": "read", "name": "Read it"}]);
+    client.call("plan_write", json!({"plan": {"name": "site", "tasks": tasks}})).await;
+    let get = async |name: &str, arguments: Value| {
+        let request =
+            GetPromptRequestParams::new(name).with_arguments(arguments.as_object().unwrap().clone());
+        client.running.get_prompt(request).await.map(|prompt| json!(prompt.messages).to_string())
+    };
+    let expand = get("plan_expand", json!({"task": "read"})).await.unwrap();
+    assert!(expand.contains("site") && expand.contains("read: Read it"), "{expand}");
+    let whole = get("plan_repair", json!({"plan": "site"})).await.unwrap_err().to_string();
+    assert!(whole.contains("site"), "{whole}");
+    let ran = client.call("run_ready", json!({"wait_s": 20})).await;
+    assert!(ran.to_string().contains("broken"), "{ran}");
+    let repair = get("plan_repair", json!({"plan": "site"})).await.unwrap();
+    assert!(repair.contains("Failed task build") && repair.contains("merge: true"), "{repair}");
 }
 
 /// The changes come from another handle on the store, as from another process.
