@@ -242,6 +242,7 @@ fn kinds_of_runs() -> Vec<Kind> {
                 ("call", text("The call"), true),
                 ("attempt", number("The attempt of the task"), true),
                 ("start", number("Which start of the call this is"), true),
+                ("argsHash", text("A hash of its evaluated arguments, to compare it with other runs"), false),
             ],
         ),
         kind(
@@ -253,6 +254,7 @@ fn kinds_of_runs() -> Vec<Kind> {
                 ("status", words(CallStatus::ALL.iter().map(|status| status.as_str())), true),
                 ("error", text("Why it failed"), false),
                 ("againAt", text("When it is started again, if it failed and is tried again"), false),
+                ("resultHash", text("A hash of its result, to compare it with other runs"), false),
             ],
         ),
         kind(
@@ -290,6 +292,7 @@ mod tests {
     /// Returns an event of each type, with every field set.
     fn samples() -> Vec<EventKind> {
         let (call, on) = (CallId::from("c"), TaskId::from("a"));
+        let hash = serde_json::from_value(json!("00000000000000ff")).unwrap();
         let change = Change { from: json!(1), to: json!(2) };
         vec![
             EventKind::Created(Box::new(TaskCreated {
@@ -310,13 +313,14 @@ mod tests {
                 lease_until: Some(chrono::DateTime::UNIX_EPOCH),
             },
             EventKind::Renewed { lease_until: chrono::DateTime::UNIX_EPOCH },
-            EventKind::CallStarted { call: call.clone(), attempt: 1, start: 1 },
+            EventKind::CallStarted { call: call.clone(), attempt: 1, start: 1, args_hash: Some(hash) },
             EventKind::CallEnded {
                 call: call.clone(),
                 attempt: 1,
                 status: CallStatus::Failed,
                 error: Some("x".into()),
-                again_at: Some(chrono::DateTime::UNIX_EPOCH),
+                again_at: Some(Box::new(chrono::DateTime::UNIX_EPOCH)),
+                result_hash: Some(hash),
             },
             EventKind::Stopped { attempt: 1 },
             EventKind::ApprovedAhead { call: Some(call.clone()) },

@@ -45,3 +45,4 @@ pub use status::{
 pub use trace::{SpanId, StartInRun, TraceId, run_span_id, task_span_id, trace_id};
 pub use trust::{Origins, UntrustedValue, ValueOrigins};
 pub use wire::{Metadata, Task, TaskParts, ToolCall};
+pub use work_hash::ShortHash;

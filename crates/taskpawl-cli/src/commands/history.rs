@@ -262,7 +262,7 @@ fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String
         EventKind::CallEnded { call, status, error, again_at, .. } => {
             format!(
                 "call {call} {status}{}{}",
-                again(*again_at, now),
+                again(again_at.as_deref().copied(), now),
                 after_colon(error.as_deref().map(without_sequences).as_deref())
             )
         }

@@ -306,3 +306,24 @@ fn with_few_descriptors_tasks_wait_for_a_place() {
         assert_eq!(failed["data"], serde_json::json!([]));
     }
 }
+
+#[test]
+fn the_calls_of_two_runs_can_be_compared() {
+    let cli = Cli::new();
+    cli.file("p.yaml", "name: p\ntasks:\n- {id: same, run: echo a}\n- {id: other, run: date +%N}\n");
+    let hashes = || {
+        cli.run(&["run-all-ready", "p.yaml", "--fresh"]).ok();
+        let id = cli.run(&["runs", "--json"]).json()["data"][0]["id"].as_str().unwrap().to_owned();
+        let run = cli.run(&["runs", &id, "--json"]).ok().json();
+        let of = |task: &str| {
+            let tasks = run["data"]["tasks"].as_array().unwrap();
+            let call = &tasks.iter().find(|entry| entry["task"] == task).unwrap()["calls"][0];
+            assert_eq!(call["argsHash"].as_str().map(str::len), Some(16), "{run}");
+            (call["argsHash"].clone(), call["resultHash"].clone())
+        };
+        (of("same"), of("other"))
+    };
+    let (first, second) = (hashes(), hashes());
+    assert_eq!((&first.0, &first.1.0), (&second.0, &second.1.0));
+    assert_ne!(first.1.1, second.1.1, "the results differ");
+}

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::task::ActorKind;
 use crate::task::checklist::ChecklistItem;
 use crate::task::status::{BlockedReason, CallStatus, Cause, Status};
+use crate::task::work_hash::ShortHash;
 use crate::value::{CallId, Key, RunId, SharedText, TaskId};
 use crate::value::{Map, Timestamp};
 
@@ -88,6 +89,9 @@ pub enum EventKind {
         attempt: u32,
         /// The number of this start of the call, from 1.
         start: u32,
+        /// The hash of the evaluated arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args_hash: Option<ShortHash>,
     },
     /// A tool call ended.
     CallEnded {
@@ -102,7 +106,10 @@ pub enum EventKind {
         error: Option<Box<str>>,
         /// The time of its next start, if it failed and is retried.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        again_at: Option<Timestamp>,
+        again_at: Option<Box<Timestamp>>,
+        /// The hash of its result, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result_hash: Option<ShortHash>,
     },
     /// The last running call of a cancelled task has ended: the resources of the task are free.
     Stopped {

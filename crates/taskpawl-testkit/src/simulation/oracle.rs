@@ -70,11 +70,11 @@ impl Oracle {
     fn observe_task(&mut self, task: TaskId, event: &Event) {
         if let EventKind::Status { from, to, cause, attempt, .. } = &event.kind {
             self.observe_state(&task, (*from, *to), *cause, *attempt);
-        } else if let EventKind::CallStarted { call, attempt, start } = &event.kind {
+        } else if let EventKind::CallStarted { call, attempt, start, .. } = &event.kind {
             self.ends.entry((task.clone(), *attempt, call.clone())).or_default().0 += 1;
             self.recorded.insert((task, call.clone(), *attempt, *start));
         } else if let EventKind::CallEnded { call, attempt, status, again_at, .. } = &event.kind {
-            self.pauses.extend(again_at.map(|end| (task.clone(), end)));
+            self.pauses.extend(again_at.as_deref().map(|end| (task.clone(), *end)));
             self.observe_end(task, call, *attempt, *status);
         } else if let EventKind::RoundEnded { again_at, .. } = &event.kind {
             self.pauses.extend(again_at.map(|end| (task, end)));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
+use taskpawl::model::task::ShortHash;
 use taskpawl::model::task::{CallStatus, Event, EventKind, RunRecord, Status};
 use taskpawl::model::value::{CallId, TaskId, Timestamp};
 use taskpawl::{HistoryFilter, Manager, RunState};
@@ -50,6 +51,12 @@ struct RunTask {
 struct RunCall {
     call: CallId,
     start: u32,
+    /// A hash of its evaluated arguments, to compare it with other runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args_hash: Option<ShortHash>,
+    /// A hash of its result, to compare it with other runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_hash: Option<ShortHash>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<CallStatus>,
     #[serde(skip)]
@@ -132,16 +139,19 @@ impl RunTask {
                 self.millis = is_over.then(|| millis(self.started_at, event.at));
                 self.error = text.as_deref().map(str::to_owned);
             }
-            EventKind::CallStarted { call, start, .. } => self.calls.push(RunCall {
+            EventKind::CallStarted { call, start, args_hash, .. } => self.calls.push(RunCall {
                 call: call.clone(),
                 start: *start,
+                args_hash: *args_hash,
+                result_hash: None,
                 status: None,
                 started_at: event.at,
                 millis: None,
             }),
-            EventKind::CallEnded { call, status, .. } => {
+            EventKind::CallEnded { call, status, result_hash, .. } => {
                 if let Some(started) = self.calls.iter_mut().rev().find(|started| started.call == *call) {
                     started.status = Some(*status);
+                    started.result_hash = *result_hash;
                     started.millis = Some(millis(started.started_at, event.at));
                 }
             }

@@ -9,6 +9,7 @@ use crate::expr::Evaluated;
 use crate::rules::draft::{Decided, Draft};
 use crate::rules::failure::{Problem, used_up};
 use crate::rules::flow;
+use crate::task::ShortHash;
 use crate::task::event::EventKind;
 use crate::task::policy_hook::{PolicyDecision, requested};
 use crate::task::record::{CallBody, CallError, CallRecord, TaskRecord};
@@ -256,7 +257,12 @@ impl Draft<'_> {
         let attempt = record.body.attempt;
         self.emit(
             Some(key),
-            EventKind::CallStarted { call: call.id.clone(), attempt, start: call.body.attempts },
+            EventKind::CallStarted {
+                call: call.id.clone(),
+                attempt,
+                start: call.body.attempts,
+                args_hash: Some(ShortHash::of_object(call.body.args.as_ref().unwrap_or(&call.spec.args))),
+            },
         )?;
         let cache = self.inputs_to_check(key, record)?;
         // Sandbox permissions are granted only if a policy hook has authorized the call.
@@ -444,7 +450,8 @@ impl Draft<'_> {
             attempt: record.body.attempt,
             status: call.body.status,
             error: call.body.error.as_ref().map(|error| error.message.as_str().into()),
-            again_at,
+            again_at: again_at.map(Box::new),
+            result_hash: call.body.result.as_ref().map(ShortHash::of),
         };
         self.emit(Some(key), event)
     }
