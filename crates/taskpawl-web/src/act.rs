@@ -7,7 +7,7 @@ use taskpawl::model::value::Selector;
 use taskpawl::{Error, Manager};
 
 use crate::answer::{Problem, Reply};
-use crate::server::Inner;
+use crate::page::Page;
 
 /// Maximum size of a command, in bytes.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
@@ -83,7 +83,7 @@ impl Command {
     ///
     /// # Errors
     /// The rules refuse it, or it lacks what it is about.
-    pub(crate) fn give(self, page: &Inner) -> Result<Reply, Problem> {
+    pub(crate) fn give(self, page: &Page) -> Result<Reply, Problem> {
         let manager = page.plans.manager();
         if self.verb == Verb::Undo {
             let Some(revision) = self.revision else {

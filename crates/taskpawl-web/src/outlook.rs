@@ -9,7 +9,7 @@ use taskpawl::model::insight::ForecastOptions;
 use taskpawl::model::value::{Period, TaskId};
 
 use crate::answer::Problem;
-use crate::server::Inner;
+use crate::page::Page;
 
 /// An answer is used for so many times the time that it took, however often the plan changes: the page takes a small part of a core.
 const REST: u32 = 20;
@@ -86,7 +86,7 @@ impl Outlooks {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) fn get(&self, page: &Inner) -> Result<Arc<Outlook>, Problem> {
+    pub(crate) fn get(&self, page: &Page) -> Result<Arc<Outlook>, Problem> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let revision = page.hub.board().revision();
         if let Some((at, took, outlook)) = &*last
@@ -101,7 +101,7 @@ impl Outlooks {
     }
 }
 
-fn calculated(page: &Inner, revision: u64) -> Result<Outlook, taskpawl::Error> {
+fn calculated(page: &Page, revision: u64) -> Result<Outlook, taskpawl::Error> {
     let jobs = page.options.run.jobs();
     let options = ForecastOptions { jobs, means: page.options.means.clone(), ..ForecastOptions::default() };
     let forecast = page.reader.forecast(&options)?;

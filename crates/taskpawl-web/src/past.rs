@@ -12,8 +12,8 @@ use taskpawl::{RunFilter, RunState};
 
 use crate::answer::Problem;
 use crate::board::{Board, Cell};
+use crate::page::Page;
 use crate::request::Query;
-use crate::server::Inner;
 
 /// Events that are read in one step.
 const STEP: usize = 2_000;
@@ -55,7 +55,7 @@ impl Deref for Shown<'_> {
 ///
 /// # Errors
 /// `at` is no revision of the store.
-pub(crate) fn shown<'p>(page: &'p Inner, query: &Query) -> Result<Shown<'p>, Problem> {
+pub(crate) fn shown<'p>(page: &'p Page, query: &Query) -> Result<Shown<'p>, Problem> {
     match past(page, query)? {
         Some(past) => Ok(Shown::Past(Box::new(past))),
         None => Ok(Shown::Now(page.hub.board())),
@@ -66,7 +66,7 @@ pub(crate) fn shown<'p>(page: &'p Inner, query: &Query) -> Result<Shown<'p>, Pro
 ///
 /// # Errors
 /// `at` is no revision of the store.
-pub(crate) fn past(page: &Inner, query: &Query) -> Result<Option<Past>, Problem> {
+pub(crate) fn past(page: &Page, query: &Query) -> Result<Option<Past>, Problem> {
     let Some(revision) = query.number::<u64>("at")? else { return Ok(None) };
     let past = page.known(page.reader.read(|view| Ok(read(view, revision)?)))?;
     past.map(Some).ok_or_else(|| {
@@ -172,7 +172,7 @@ fn cell(status: Status, work: Work, needs: &[Status]) -> Cell {
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn runs(page: &Inner, at: Option<Timestamp>, limit: usize) -> Result<Vec<RunNow>, Problem> {
+pub(crate) fn runs(page: &Page, at: Option<Timestamp>, limit: usize) -> Result<Vec<RunNow>, Problem> {
     let wanted = if at.is_some() { 0 } else { limit };
     let runs = page.known(page.reader.runs(&RunFilter { limit: wanted }))?;
     let runs = runs.into_iter().filter(|run| at.is_none_or(|at| run.started_at <= at)).take(limit);

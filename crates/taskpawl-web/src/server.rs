@@ -5,9 +5,8 @@ use hyper::body::Incoming;
 use hyper::header::IF_NONE_MATCH;
 use hyper::{Request, StatusCode};
 use serde_json::json;
-use taskpawl::model::task::ActorKind;
 use taskpawl::model::value::{RunId, format_time};
-use taskpawl::{Error, HistoryFilter, Manager, RunState, Taskpawl, digest::RunNow};
+use taskpawl::{Error, HistoryFilter, RunState, Taskpawl, digest::RunNow};
 use taskpawl_http::{Answer, Guard, Listener, Place, Service, body_of};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,14 +14,14 @@ use tokio_util::task::TaskTracker;
 use crate::act::{self, Command};
 use crate::answer::{Problem, Reply, secure};
 use crate::approvals::Approvals;
+use crate::asked::Asked;
 use crate::assets;
 use crate::board::Cell;
-use crate::live::Hub;
 use crate::metrics::Metrics;
 use crate::openapi;
 use crate::options::{PageOptions, Scope, Tokens};
-use crate::outlook::Outlooks;
 use crate::output;
+use crate::page::Page;
 use crate::past;
 use crate::request::Query;
 use crate::routes::{self, Access, Data, Target};
@@ -34,15 +33,10 @@ use crate::view;
 ///
 /// Cheap to clone. Commands are given as the program `page`, under the rules for programs.
 #[derive(Clone)]
-pub struct PageServer(pub(crate) Arc<Inner>);
+pub struct PageServer(Arc<Inner>);
 
-pub(crate) struct Inner {
-    pub(crate) plans: Taskpawl,
-    /// Reads for the person at the browser, so that advice is what a person may do. Nothing is written through it.
-    pub(crate) reader: Manager,
-    pub(crate) options: PageOptions,
-    pub(crate) hub: Hub,
-    pub(crate) outlooks: Outlooks,
+struct Inner {
+    page: Page,
     runs: Runs,
     approvals: Approvals,
     metrics: Metrics,
@@ -52,7 +46,7 @@ pub(crate) struct Inner {
 
 impl fmt::Debug for PageServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PageServer").field("options", &self.0.options).finish_non_exhaustive()
+        f.debug_struct("PageServer").field("options", &self.0.page.options).finish_non_exhaustive()
     }
 }
 
@@ -62,25 +56,11 @@ impl PageServer {
     /// # Errors
     /// The store cannot be read.
     pub fn new(plans: &Taskpawl, options: PageOptions) -> Result<Self, Error> {
-        let plans = plans.acting_as("page").acting_as_kind(ActorKind::Program);
-        let reader = plans.manager().clone().with_kind(ActorKind::Person);
         let stop = CancellationToken::new();
-        let hub = Hub::start(reader.clone(), stop.clone())?;
-        let metrics = Metrics::new(hub.board().revision());
-        let outlooks = Outlooks::default();
+        let page = Page::new(plans, options, stop.clone())?;
+        let metrics = Metrics::new(page.hub.board().revision());
         let (runs, approvals, streams) = (Runs::default(), Approvals::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner {
-            plans,
-            reader,
-            options,
-            hub,
-            outlooks,
-            runs,
-            approvals,
-            metrics,
-            stop,
-            streams,
-        })))
+        Ok(Self(Arc::new(Inner { page, runs, approvals, metrics, stop, streams })))
     }
 
     /// Serves holders of the tokens until `stop` fires.
@@ -145,7 +125,7 @@ impl Endpoint {
             return Ok(Problem::new(StatusCode::FORBIDDEN, why).into_answer());
         }
         if route.target == Target::Mcp {
-            return Ok(match &self.page.0.options.mcp {
+            return Ok(match &self.page.0.page.options.mcp {
                 Some(mount) => mount.answer(request).await,
                 None => Problem::missing("start it with `taskpawl serve --mcp`").into_answer(),
             });
@@ -157,7 +137,7 @@ impl Endpoint {
             let inner = &self.page.0;
             let (guard, headers) = (Arc::clone(&self.guard), headers.clone());
             let is_current = move || guard.is_current(&headers);
-            let events = inner.hub.events(&asked.query, &inner.streams, inner.stop.clone(), is_current);
+            let events = inner.page.hub.events(&asked.query, &inner.streams, inner.stop.clone(), is_current);
             return Ok(events.unwrap_or_else(Problem::into_answer));
         }
         let body = if *method == hyper::Method::POST {
@@ -179,18 +159,6 @@ fn unknown(path: &str) -> Answer {
     problem.into_answer()
 }
 
-/// A request whose token was accepted.
-#[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    pub(crate) target: Target,
-    /// The value of `{}` in the path.
-    pub(crate) value: String,
-    pub(crate) query: Query,
-    pub(crate) scope: Scope,
-    /// The beginning of the hash of the token, which names it in `taskpawl token list`.
-    pub(crate) token: String,
-}
-
 impl PageServer {
     async fn reply(&self, asked: Asked, body: Vec<u8>) -> Result<Reply, Problem> {
         if asked.target == Target::StartRun {
@@ -205,8 +173,8 @@ impl PageServer {
     async fn start_run(&self, body: &[u8]) -> Result<Reply, Problem> {
         let wanted: act::StartRun = act::read(body)?;
         let id = RunId::from(uuid::Uuid::new_v4().to_string());
-        let options = taskpawl::RunOptions { only: wanted.selectors(), ..self.0.options.run.clone() };
-        self.0.runs.start(self.0.plans.clone(), id.clone(), options).await?;
+        let options = taskpawl::RunOptions { only: wanted.selectors(), ..self.0.page.options.run.clone() };
+        self.0.runs.start(self.0.page.plans.clone(), id.clone(), options).await?;
         Ok(Reply::json(&json!({"run": id})))
     }
 }
@@ -214,17 +182,18 @@ impl PageServer {
 impl Inner {
     fn reply(&self, asked: &Asked, body: &[u8]) -> Result<Reply, Problem> {
         match asked.target {
-            Target::Fragment(screen) => view::fragment(self, screen, asked).map(Reply::Html),
+            Target::Fragment(screen) => view::fragment(&self.page, screen, asked).map(Reply::Html),
             Target::Data(data) => self.data(data, asked),
-            Target::Command => act::read::<Command>(body)?.give(self),
+            Target::Command => act::read::<Command>(body)?.give(&self.page),
             Target::StopRun => self.stop_run(&asked.value, act::read(body)?),
             Target::Approve => {
-                let terminal = self.options.approvals.as_ref();
-                self.approvals.ask(&self.reader, terminal, &act::read(body)?, &asked.token)
+                let terminal = self.page.options.approvals.as_ref();
+                self.approvals.ask(&self.page.reader, terminal, &act::read(body)?, &asked.token)
             }
             Target::ApprovalState => self.approvals.state(&asked.value),
             Target::Metrics => self
-                .known(self.metrics.text(&self.reader, self.hub.board().count_ready()))
+                .page
+                .known(self.metrics.text(&self.page.reader, self.page.hub.board().count_ready()))
                 .map(Reply::Metrics),
             Target::Shell | Target::Asset | Target::Events | Target::StartRun | Target::Mcp => {
                 Err(Problem::missing("there is nothing here"))
@@ -232,40 +201,35 @@ impl Inner {
         }
     }
 
-    /// Converts an error of the plan.
-    pub(crate) fn known<T>(&self, result: Result<T, Error>) -> Result<T, Problem> {
-        result.map_err(|error| Problem::of(&error, &self.options.line))
-    }
-
     fn stop_run(&self, id: &str, how: act::StopRun) -> Result<Reply, Problem> {
-        let manager = self.plans.manager();
-        let run = self.known(manager.find_run(id))?;
-        self.known(manager.stop_run(&run, how.now))?;
+        let manager = self.page.plans.manager();
+        let run = self.page.known(manager.find_run(id))?;
+        self.page.known(manager.stop_run(&run, how.now))?;
         Ok(Reply::json(&json!({"run": run})))
     }
 
     fn data(&self, data: Data, asked: &Asked) -> Result<Reply, Problem> {
-        let (reader, value) = (&self.reader, asked.value.as_str());
+        let (reader, value) = (&self.page.reader, asked.value.as_str());
         Ok(match data {
             Data::Description => Reply::json(&describe()),
             Data::OpenApi => Reply::Json(openapi::TEXT.into()),
-            Data::Overview => Reply::json(&past::shown(self, &asked.query)?.columns()),
-            Data::Task => Reply::json(&self.known(reader.get(value))?),
+            Data::Overview => Reply::json(&past::shown(&self.page, &asked.query)?.columns()),
+            Data::Task => Reply::json(&self.page.known(reader.get(value))?),
             Data::Tasks => {
-                let (tasks, total) = view::list::matching(self, &asked.query)?;
+                let (tasks, total) = view::list::matching(&self.page, &asked.query)?;
                 Reply::json(&json!({"tasks": tasks, "total": total}))
             }
-            Data::Graph => Reply::json(&view::graph::cone(self, value)?),
+            Data::Graph => Reply::json(&view::graph::cone(&self.page, value)?),
             Data::Timeline => {
-                let run = self.known(reader.find_run(value))?;
-                Reply::json(&self.known(Timeline::read(reader, &run))?)
+                let run = self.page.known(reader.find_run(value))?;
+                Reply::json(&self.page.known(Timeline::read(reader, &run))?)
             }
             Data::Runs => {
-                let at = past::past(self, &asked.query)?.map(|past| past.at);
-                Reply::json(&json!({"runs": past::runs(self, at, 100)?}))
+                let at = past::past(&self.page, &asked.query)?.map(|past| past.at);
+                Reply::json(&json!({"runs": past::runs(&self.page, at, 100)?}))
             }
             Data::Run => {
-                let run = self.known(reader.find_run(value).and_then(|id| reader.run(&id)))?;
+                let run = self.page.known(reader.find_run(value).and_then(|id| reader.run(&id)))?;
                 Reply::json(&RunNow::new(reader, run))
             }
             Data::History => {
@@ -275,27 +239,29 @@ impl Inner {
                     task: asked.query.text("task").map(str::to_owned),
                     ..HistoryFilter::default()
                 };
-                Reply::json(&json!({"events": self.known(reader.find_history(&filter))?}))
+                Reply::json(&json!({"events": self.page.known(reader.find_history(&filter))?}))
             }
-            Data::Questions => Reply::json(&json!({"questions": self.known(reader.approval_requests(&[]))?})),
+            Data::Questions => {
+                Reply::json(&json!({"questions": self.page.known(reader.approval_requests(&[]))?}))
+            }
             Data::Output | Data::Find => self.output(data, asked)?,
             Data::State => Reply::json(&self.state(&asked.query)?),
         })
     }
 
     fn state(&self, query: &Query) -> Result<serde_json::Value, Problem> {
-        if let Some(past) = past::past(self, query)? {
-            let mut runs = past::runs(self, Some(past.at), 100)?;
+        if let Some(past) = past::past(&self.page, query)? {
+            let mut runs = past::runs(&self.page, Some(past.at), 100)?;
             runs.retain(|run| run.state == RunState::Running);
             return Ok(json!({
                 "revision": past.revision, "at": format_time(past.at), "counts": past.board().counts(),
                 "states": past.board().count_cells(), "runs": runs,
             }));
         }
-        let runs = self.known(self.reader.read(|view| Ok(view.open_runs()?)))?;
-        let runs: Vec<RunNow> = runs.into_iter().map(|run| RunNow::new(&self.reader, run)).collect();
-        let questions = self.known(self.reader.approval_requests(&[]))?.len();
-        let board = self.hub.board();
+        let runs = self.page.known(self.page.reader.read(|view| Ok(view.open_runs()?)))?;
+        let runs: Vec<RunNow> = runs.into_iter().map(|run| RunNow::new(&self.page.reader, run)).collect();
+        let questions = self.page.known(self.page.reader.approval_requests(&[]))?.len();
+        let board = self.page.hub.board();
         Ok(json!({
             "revision": board.revision(), "counts": board.counts(), "states": board.count_cells(),
             "runs": runs, "questions": questions,
@@ -303,14 +269,14 @@ impl Inner {
     }
 
     fn output(&self, data: Data, asked: &Asked) -> Result<Reply, Problem> {
-        let task = self.known(self.reader.get(&asked.value))?;
-        let parts = output::parts(&self.plans, &task);
+        let task = self.page.known(self.page.reader.get(&asked.value))?;
+        let parts = output::parts(&self.page.plans, &task);
         let chosen = output::chosen(&parts, &task, &asked.query)?;
         let Some(part) = chosen else { return Err(Problem::missing("nothing was printed")) };
         if data == Data::Find {
             return Ok(Reply::json(&output::find(part, asked.query.text("q"))?));
         }
-        let window = output::window(&self.plans, part, &asked.query)?;
+        let window = output::window(&self.page.plans, part, &asked.query)?;
         Ok(Reply::json(&json!({"part": part, "window": window, "parts": parts})))
     }
 }

@@ -3,13 +3,13 @@ use serde_json::Value;
 use taskpawl::model::task::{Task, ToolCall};
 
 use super::part;
-use crate::server::Inner;
+use crate::page::Page;
 
 /// Characters of an argument or a result that are shown at once; the rest is in the JSON of the task.
 const MAX_SHOWN: usize = 4_000;
 
 /// Returns a tool call with its arguments, its result and its error.
-pub(super) fn card(page: &Inner, task: &Task, call: &ToolCall) -> Markup {
+pub(super) fn card(page: &Page, task: &Task, call: &ToolCall) -> Markup {
     let args = call.evaluated_args.as_ref().unwrap_or(&call.args);
     html! {
         section.card.call {
@@ -30,7 +30,7 @@ pub(super) fn card(page: &Inner, task: &Task, call: &ToolCall) -> Markup {
     }
 }
 
-fn facts(page: &Inner, call: &ToolCall) -> Markup {
+fn facts(page: &Page, call: &ToolCall) -> Markup {
     let length = call.started_at.zip(call.finished_at).map(|(from, to)| (to - from).num_milliseconds());
     html! {
         "from " (call.origin.as_str())

@@ -4,13 +4,14 @@ use taskpawl::model::value::TaskId;
 
 use super::part;
 use crate::answer::Problem;
-use crate::server::{Asked, Inner};
+use crate::asked::Asked;
+use crate::page::Page;
 
 /// Tasks that are listed of each kind.
 const MAX_LISTED: usize = 8;
 
 /// Returns what follows from a yes and from a no to the question of a task, as the forecast of the terminal has it.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let yes = effects(page, &format!("done:{}", asked.value))?;
     let no = effects(page, &format!("fail:{}", asked.value))?;
     Ok(html! {
@@ -29,7 +30,7 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
     })
 }
 
-fn effects(page: &Inner, assumed: &str) -> Result<Effects, Problem> {
+fn effects(page: &Page, assumed: &str) -> Result<Effects, Problem> {
     let what_if = assumed.parse().map_err(|_| Problem::missing("there is no such task"))?;
     let options = ForecastOptions {
         jobs: page.options.run.jobs(),

@@ -4,7 +4,8 @@ use similar::{ChangeTag, TextDiff};
 
 use super::part;
 use crate::answer::Problem;
-use crate::server::{Asked, Inner};
+use crate::asked::Asked;
+use crate::page::Page;
 
 /// The longest texts that are compared, in bytes.
 const MAX_BYTES: usize = 512 << 10;
@@ -19,7 +20,7 @@ const AROUND: usize = 3;
 const LIMIT: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// Returns what the calls of a question would change: in files, and against the arguments of their last start.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let request = page.known(page.reader.approval_request(&asked.value))?;
     let Some(request) = request else { return Err(Problem::missing("the question is answered")) };
     let mut parts = Vec::new();
@@ -43,7 +44,7 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
 }
 
 /// Returns what a file tool would change; `None` for other tools.
-fn of_file(page: &Inner, tool: &str, args: &Map<String, Value>) -> Option<Markup> {
+fn of_file(page: &Page, tool: &str, args: &Map<String, Value>) -> Option<Markup> {
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     match tool {
         "edit_file" => Some(compared(text("old")?, text("new")?)),

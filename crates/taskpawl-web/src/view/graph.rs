@@ -8,9 +8,10 @@ use taskpawl::model::view::{View, ViewResult};
 
 use super::part;
 use crate::answer::Problem;
+use crate::asked::Asked;
 use crate::board::Cell;
 use crate::layout::layout;
-use crate::server::{Asked, Inner};
+use crate::page::Page;
 
 /// Tasks that are drawn.
 const MAX_NODES: usize = 150;
@@ -65,7 +66,7 @@ pub(crate) struct Cone {
 type Groups = BTreeMap<(bool, Vec<Key>, Vec<Key>), Vec<Key>>;
 
 /// Returns the cone of a task.
-pub(crate) fn cone(page: &Inner, id: &str) -> Result<Cone, Problem> {
+pub(crate) fn cone(page: &Page, id: &str) -> Result<Cone, Problem> {
     let mut cone = page.known(page.reader.read(|view| {
         let key = resolve(view, id)?;
         Ok(read(view, key)?)
@@ -141,7 +142,7 @@ fn node_of(view: &dyn View, keys: &[Key]) -> ViewResult<ConeNode> {
 }
 
 /// Returns the cone of a task as a drawing, and as a list of the same.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let cone = cone(page, &asked.value)?;
     Ok(html! {
         h1 { "Graph of " (part::task_link(&cone.task)) }

@@ -3,13 +3,14 @@ use taskpawl::{HistoryEntry, HistoryFilter};
 
 use super::part;
 use crate::answer::Problem;
-use crate::server::{Asked, Inner};
+use crate::asked::Asked;
+use crate::page::Page;
 
 /// Events of one page.
 const PAGE: usize = 100;
 
 /// Returns the last events of the store, the latest first.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let last = page.hub.board().revision();
     let until: u64 = asked.query.number("until")?.unwrap_or(last).min(last);
     let after = until.saturating_sub(PAGE as u64);
@@ -28,7 +29,7 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
 }
 
 /// Returns events as a table, the latest first. The events of one task need not name it.
-pub(super) fn table(page: &Inner, entries: &[HistoryEntry], has_tasks: bool) -> Markup {
+pub(super) fn table(page: &Page, entries: &[HistoryEntry], has_tasks: bool) -> Markup {
     html! {
         div.table tabindex="0" role="region" aria-label="Events" {
             table {
@@ -39,7 +40,7 @@ pub(super) fn table(page: &Inner, entries: &[HistoryEntry], has_tasks: bool) -> 
     }
 }
 
-fn row(page: &Inner, entry: &HistoryEntry, has_tasks: bool) -> Markup {
+fn row(page: &Page, entry: &HistoryEntry, has_tasks: bool) -> Markup {
     let event = &entry.event;
     html! {
         tr data-key=(event.revision) {

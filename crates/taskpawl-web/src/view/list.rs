@@ -7,10 +7,11 @@ use taskpawl::model::view::{Query as TaskQuery, View, ViewResult};
 
 use super::part;
 use crate::answer::Problem;
+use crate::asked::Asked;
 use crate::board::Cell;
+use crate::page::Page;
 use crate::past::{self, Past};
 use crate::request::Query;
-use crate::server::{Asked, Inner};
 
 /// Tasks of one page of the list.
 const PAGE: usize = 100;
@@ -19,7 +20,7 @@ const PAGE: usize = 100;
 const MAX_PAGE: usize = 1_000;
 
 /// Returns one page of the tasks that a query matches, and their number.
-pub(crate) fn matching(page: &Inner, query: &Query) -> Result<(Vec<Task>, usize), Problem> {
+pub(crate) fn matching(page: &Page, query: &Query) -> Result<(Vec<Task>, usize), Problem> {
     let offset: usize = query.number("offset")?.unwrap_or_default();
     let limit: usize = query.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE);
     let letters = query.text("state").unwrap_or_default();
@@ -69,7 +70,7 @@ fn cell_in(view: &dyn View, past: Option<&Past>, key: Key) -> ViewResult<Option<
 
 /// Returns the states of tasks by id: now, or in the past.
 pub(super) fn cells(
-    page: &Inner,
+    page: &Page,
     past: Option<&Past>,
     ids: &[TaskId],
 ) -> Result<BTreeMap<TaskId, Cell>, Problem> {
@@ -84,7 +85,7 @@ pub(super) fn cells(
 }
 
 /// Returns tasks as a table.
-fn table(page: &Inner, past: Option<&Past>, tasks: &[Task]) -> Result<Markup, Problem> {
+fn table(page: &Page, past: Option<&Past>, tasks: &[Task]) -> Result<Markup, Problem> {
     let ids: Vec<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
     let cells = cells(page, past, &ids)?;
     Ok(html! {
@@ -104,7 +105,7 @@ fn table(page: &Inner, past: Option<&Past>, tasks: &[Task]) -> Result<Markup, Pr
 }
 
 /// Returns the tasks that matter most, by state, at most `most`.
-pub(super) fn first(page: &Inner, query: &Query, most: usize) -> Result<Markup, Problem> {
+pub(super) fn first(page: &Page, query: &Query, most: usize) -> Result<Markup, Problem> {
     let past = past::past(page, query)?;
     let ids: Vec<String> = {
         let board = past::shown(page, query)?;
@@ -117,7 +118,7 @@ pub(super) fn first(page: &Inner, query: &Query, most: usize) -> Result<Markup, 
 }
 
 /// Returns the list of tasks, which has everything that the matrix shows.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let (tasks, total) = matching(page, &asked.query)?;
     let offset: usize = asked.query.number("offset")?.unwrap_or_default();
     let past = past::past(page, &asked.query)?;
@@ -138,7 +139,7 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
     })
 }
 
-fn search(page: &Inner, query: &Query) -> Result<Markup, Problem> {
+fn search(page: &Page, query: &Query) -> Result<Markup, Problem> {
     let counts = past::shown(page, query)?.count_cells();
     let chosen = query.text("state").unwrap_or_default();
     Ok(html! {
@@ -159,7 +160,7 @@ fn search(page: &Inner, query: &Query) -> Result<Markup, Problem> {
     })
 }
 
-fn row(page: &Inner, past: Option<&Past>, task: &Task, cell: Option<Cell>) -> Markup {
+fn row(page: &Page, past: Option<&Past>, task: &Task, cell: Option<Cell>) -> Markup {
     // Error and reason are those of today.
     let detail = task.error.clone().or_else(|| task.blocked_reason.as_ref().map(page.options.words.reason));
     let detail = detail.filter(|_| past.is_none());

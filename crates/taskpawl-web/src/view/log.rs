@@ -3,14 +3,15 @@ use maud::{Markup, html};
 use super::part;
 use crate::ansi;
 use crate::answer::Problem;
+use crate::asked::Asked;
 use crate::output::{self, Part, Window};
-use crate::server::{Asked, Inner};
+use crate::page::Page;
 
 /// Characters of a line that are shown in one row. The rest follows in further rows.
 const MAX_LINE: usize = 4_000;
 
 /// Returns the output of a task: a chosen stream from its first byte, and links to the others.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let task = page.known(page.reader.get(&asked.value))?;
     let parts = output::parts(&page.plans, &task);
     let chosen = output::chosen(&parts, &task, &asked.query)?;
@@ -66,7 +67,7 @@ fn tools(part: &Part) -> Markup {
 }
 
 /// Returns further lines of a stream.
-pub(super) fn lines(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn lines(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let task = page.known(page.reader.get(&asked.value))?;
     let parts = output::parts(&page.plans, &task);
     let Some(chosen) = output::chosen(&parts, &task, &asked.query)? else {

@@ -19,8 +19,9 @@ mod undo;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::answer::{Problem, Reply};
+use crate::asked::Asked;
+use crate::page::Page;
 use crate::routes::Screen;
-use crate::server::{Asked, Inner};
 
 /// Returns the page without data. Its scripts fetch the rest with the token.
 pub(crate) fn shell() -> Reply {
@@ -63,7 +64,7 @@ const SCREENS: [(&str, &str); 6] = [
 ];
 
 /// Returns the fragment that a request asks for.
-pub(crate) fn fragment(page: &Inner, screen: Screen, asked: &Asked) -> Result<Markup, Problem> {
+pub(crate) fn fragment(page: &Page, screen: Screen, asked: &Asked) -> Result<Markup, Problem> {
     match screen {
         Screen::Overview => overview::fragment(page, asked),
         Screen::Outlook => outlook::fragment(page),

@@ -3,13 +3,13 @@ use maud::{Markup, html};
 use super::part;
 use crate::answer::Problem;
 use crate::outlook::Outlook;
-use crate::server::Inner;
+use crate::page::Page;
 
 /// Tasks of the critical path that are listed.
 const MAX_PATH: usize = 12;
 
 /// Returns the forecast of a run, and the longest chain of unfinished tasks.
-pub(super) fn fragment(page: &Inner) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page) -> Result<Markup, Problem> {
     let outlook = page.outlooks.get(page)?;
     Ok(html! {
         @if outlook.starts > 0 || outlook.approvals > 0 {

@@ -9,10 +9,11 @@ use taskpawl::model::value::TaskId;
 
 use super::{list, part};
 use crate::answer::Problem;
+use crate::asked::Asked;
 use crate::board::Cell;
 use crate::options::Scope;
+use crate::page::Page;
 use crate::past::{self, Past};
-use crate::server::{Asked, Inner};
 
 /// Entries of each list beside the matrix.
 const MAX_LISTED: usize = 8;
@@ -21,7 +22,7 @@ const MAX_LISTED: usize = 8;
 const MAX_TASKS: usize = 40;
 
 /// Returns counts, matrix and what needs attention.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     if let Some(shown) = past::past(page, &asked.query)? {
         return past(page, asked, &shown);
     }
@@ -48,7 +49,7 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
 const LEAST_FOLDED: u64 = 200;
 
 /// Returns counts and matrix of an earlier revision.
-fn past(page: &Inner, asked: &Asked, past: &Past) -> Result<Markup, Problem> {
+fn past(page: &Page, asked: &Asked, past: &Past) -> Result<Markup, Problem> {
     let count = |status| past.board().counts().get(&status).copied().unwrap_or_default();
     let all: u64 = past.board().counts().values().sum();
     let dropped = count(Status::Cancelled) + count(Status::Skipped);
@@ -93,7 +94,7 @@ fn name(id: &TaskId, name: &str) -> Markup {
     html! { @if name != id.as_str() { " " span.quiet { (part::line(name)) } } }
 }
 
-fn head(page: &Inner, asked: &Asked, digest: &Digest) -> Markup {
+fn head(page: &Page, asked: &Asked, digest: &Digest) -> Markup {
     let goal = digest.plans.items.first();
     let dropped = digest.count(Status::Cancelled) + digest.count(Status::Skipped);
     let (done, all) = (digest.count(Status::Done), digest.total - dropped);
@@ -110,7 +111,7 @@ fn head(page: &Inner, asked: &Asked, digest: &Digest) -> Markup {
 }
 
 /// Returns the runs that are going on, and the button that starts one.
-fn controls(page: &Inner, asked: &Asked, digest: &Digest) -> Markup {
+fn controls(page: &Page, asked: &Asked, digest: &Digest) -> Markup {
     let live: Vec<&RunNow> = digest.runs.iter().filter(|run| run.state == RunState::Running).collect();
     html! {
         div.controls {
@@ -155,7 +156,7 @@ fn filters(counts: &BTreeMap<char, u64>, at: Option<u64>) -> Markup {
     }
 }
 
-fn attention(page: &Inner, digest: &Digest) -> Markup {
+fn attention(page: &Page, digest: &Digest) -> Markup {
     html! {
         @if !digest.failed.is_empty() {
             section { h2 { "Failed" } ul.cards { @for group in &digest.failed.items { (failure(group)) } } }
@@ -211,7 +212,7 @@ fn failure(group: &Failures) -> Markup {
     }
 }
 
-fn running(page: &Inner, call: &Running) -> Markup {
+fn running(page: &Page, call: &Running) -> Markup {
     html! {
         li {
             (part::task_link(&call.task)) " " span.quiet { (part::line(&call.tool)) }
@@ -221,6 +222,6 @@ fn running(page: &Inner, call: &Running) -> Markup {
     }
 }
 
-fn action(page: &Inner, next: &NextAction) -> Markup {
+fn action(page: &Page, next: &NextAction) -> Markup {
     html! { li { code { (part::line(&page.options.line.of(next.command.advice()))) } p.quiet { (part::line(&next.why)) } } }
 }

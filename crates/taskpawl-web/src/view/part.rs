@@ -5,10 +5,11 @@ use taskpawl::model::task::CallStatus;
 use taskpawl::model::value::{TaskId, Timestamp, format_time};
 use taskpawl_text::{revealed, revealed_line};
 
+use crate::asked::Asked;
 use crate::board::Cell;
 use crate::options::Scope;
+use crate::page::Page;
 use crate::past::Past;
-use crate::server::{Asked, Inner};
 
 /// Returns the state of a task as a shape, a colour and a word.
 pub(super) fn state(cell: Cell) -> Markup {
@@ -46,7 +47,7 @@ pub(super) fn line(text: &str) -> Markup {
     html! { (revealed_line(text)) }
 }
 
-pub(super) fn time(page: &Inner, at: Timestamp) -> Markup {
+pub(super) fn time(page: &Page, at: Timestamp) -> Markup {
     let now = page.reader.source().now();
     let full = format_time(at);
     html! { time datetime=(full) title=(full) { ((page.options.words.time)(at, now)) } }
@@ -94,7 +95,7 @@ pub(super) fn button(asked: &Asked, button: &Button<'_>) -> Markup {
 }
 
 /// Returns the remark that a screen shows an earlier revision.
-pub(super) fn past(page: &Inner, past: &Past, path: &str) -> Markup {
+pub(super) fn past(page: &Page, past: &Past, path: &str) -> Markup {
     html! {
         p.past role="note" {
             "Statuses, counts and runs of revision " strong { (past.revision) } ", " (time(page, past.at)) ". Names, dependencies and plans are those of today. "

@@ -11,7 +11,8 @@ use taskpawl::model::value::TaskId;
 
 use super::part;
 use crate::answer::Problem;
-use crate::server::{Asked, Inner};
+use crate::asked::Asked;
+use crate::page::Page;
 
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 8 << 20;
@@ -23,7 +24,7 @@ const MAX_SHOWN: usize = 200_000;
 const MAX_LISTED: usize = 20;
 
 /// Returns the plans of the store.
-pub(super) fn fragment(page: &Inner) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page) -> Result<Markup, Problem> {
     let mut plans = page.known(page.reader.read(|view| Ok(view.plans()?)))?;
     plans.sort_by_key(|plan| std::cmp::Reverse(plan.applied_at));
     Ok(html! {
@@ -33,7 +34,7 @@ pub(super) fn fragment(page: &Inner) -> Result<Markup, Problem> {
     })
 }
 
-fn card(page: &Inner, plan: &PlanRecord) -> Markup {
+fn card(page: &Page, plan: &PlanRecord) -> Markup {
     let header = serde_json::to_string_pretty(&plan.header).unwrap_or_default();
     html! {
         section.card data-key=(plan.name) {
@@ -64,7 +65,7 @@ fn card(page: &Inner, plan: &PlanRecord) -> Markup {
 }
 
 /// Returns the file of a plan, its long form, and its differences from the store.
-pub(super) fn file(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn file(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let plans = page.known(page.reader.read(|view| Ok(view.plans()?)))?;
     let record = plans.into_iter().find(|plan| plan.name == asked.value);
     let record = record.ok_or_else(|| Problem::missing("there is no such plan"))?;
@@ -86,7 +87,7 @@ pub(super) fn file(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
 }
 
 /// Reads the file of a plan. Only a file that is a plan is shown: another file may have taken its place.
-fn read(page: &Inner, record: &PlanRecord) -> Result<(String, Plan), &'static str> {
+fn read(page: &Page, record: &PlanRecord) -> Result<(String, Plan), &'static str> {
     let place = page.options.root.as_deref().zip(record.path.as_deref());
     let (root, path) = place.ok_or("The plan has no file in this project.")?;
     let file = File::open(root.join(path)).map_err(|_| "The file cannot be read any more.")?;

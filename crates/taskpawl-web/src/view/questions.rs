@@ -9,14 +9,15 @@ use taskpawl_text::revealed_line;
 use super::{call, part};
 use crate::answer::Problem;
 use crate::approvals::is_repeatable;
+use crate::asked::Asked;
 use crate::options::Scope;
-use crate::server::{Asked, Inner};
+use crate::page::Page;
 
 /// Elements of a list that are shown.
 const MAX_ITEMS: usize = 50;
 
 /// Returns the questions that tasks wait with, by plan, with everything that would run.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let now = page.reader.source().now();
     let mut requests = page.known(page.reader.approval_requests(&[]))?;
     requests.retain(|request| !request.is_over(now));
@@ -68,7 +69,7 @@ fn named(requests: &[&ApprovalRequest]) -> String {
     serde_json::Value::from(questions).to_string()
 }
 
-fn question(page: &Inner, may_ask: bool, request: &ApprovalRequest) -> Markup {
+fn question(page: &Page, may_ask: bool, request: &ApprovalRequest) -> Markup {
     html! {
         section.card.question data-key=(request.hash) {
             h2 { (part::task_link(&request.task)) @if request.name != request.task.as_str() { " " span.quiet { (part::line(&request.name)) } } }
@@ -106,7 +107,7 @@ fn question(page: &Inner, may_ask: bool, request: &ApprovalRequest) -> Markup {
 }
 
 /// Returns the buttons that answer a question, and the form for other arguments of its only call.
-fn answers(page: &Inner, request: &ApprovalRequest) -> Markup {
+fn answers(page: &Page, request: &ApprovalRequest) -> Markup {
     let named = named(&[request]);
     html! {
         div.action {
@@ -122,7 +123,7 @@ fn answers(page: &Inner, request: &ApprovalRequest) -> Markup {
 }
 
 /// Returns a field for each argument: by the schema of the tool, and as JSON where the schema has no plain type.
-fn form(page: &Inner, request: &ApprovalRequest, call: &AskedCall) -> Markup {
+fn form(page: &Page, request: &ApprovalRequest, call: &AskedCall) -> Markup {
     let spec = page.plans.tool_specs().into_iter().find(|spec| spec.name == call.tool);
     let schema = spec.map(|spec| spec.args_schema).unwrap_or_default();
     let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();

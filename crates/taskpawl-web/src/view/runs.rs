@@ -5,10 +5,11 @@ use taskpawl::digest::RunNow;
 use super::overview::short;
 use super::part;
 use crate::answer::Problem;
+use crate::asked::Asked;
 use crate::options::Scope;
+use crate::page::Page;
 use crate::past;
 use crate::scale::{Scale, WIDTH};
-use crate::server::{Asked, Inner};
 use crate::timeline::{Span, Timeline};
 
 /// Runs that are listed.
@@ -24,7 +25,7 @@ const MAX_LONGEST: usize = 20;
 const ROW: usize = 20;
 
 /// Returns the runs, the latest first.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let past = past::past(page, &asked.query)?;
     let runs = past::runs(page, past.as_ref().map(|past| past.at), MAX_RUNS)?;
     Ok(html! {
@@ -44,7 +45,7 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
     })
 }
 
-fn row(page: &Inner, run: &RunNow) -> Markup {
+fn row(page: &Page, run: &RunNow) -> Markup {
     html! {
         tr data-key=(run.run) {
             td { a.id href={ "/run/" (part::segment(run.run.as_str())) } { (short(run.run.as_str())) } }
@@ -74,7 +75,7 @@ fn run_state(run: &RunNow) -> Markup {
 }
 
 /// Returns one run with its timeline.
-pub(super) fn one(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn one(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let id = page.known(page.reader.find_run(&asked.value))?;
     let run = RunNow::new(&page.reader, page.known(page.reader.run(&id))?);
     let timeline = page.known(Timeline::read(&page.reader, &id))?;
@@ -181,7 +182,7 @@ fn chain(timeline: &Timeline) -> Markup {
 }
 
 /// Returns the forecast and the longest chain of what is left.
-fn ahead(page: &Inner) -> Result<Markup, Problem> {
+fn ahead(page: &Page) -> Result<Markup, Problem> {
     let outlook = page.outlooks.get(page)?;
     Ok(html! {
         section {

@@ -8,7 +8,8 @@ use taskpawl::model::value::TaskId;
 use super::part::{self, Button};
 use super::{call, history, list};
 use crate::answer::Problem;
-use crate::server::{Asked, Inner};
+use crate::asked::Asked;
+use crate::page::Page;
 
 /// Needs, dependents and subtasks that are listed.
 const MAX_LISTED: usize = 50;
@@ -17,7 +18,7 @@ const MAX_LISTED: usize = 50;
 const MAX_EVENTS: usize = 30;
 
 /// Returns a task with the reason for its state, its neighbours, its calls and its history.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let task = page.known(page.reader.get(&asked.value))?;
     let explanation = page.known(page.reader.explain(task.id.as_str(), &page.options.means))?;
     let dependents = dependents(page, &task.id)?;
@@ -42,7 +43,7 @@ pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
     })
 }
 
-fn head(page: &Inner, task: &Task) -> Result<Markup, Problem> {
+fn head(page: &Page, task: &Task) -> Result<Markup, Problem> {
     let cell = list::cells(page, None, std::slice::from_ref(&task.id))?.remove(&task.id);
     let length = task.started_at.zip(task.finished_at).map(|(from, to)| (to - from).num_milliseconds());
     let path = part::segment(task.id.as_str());
@@ -68,7 +69,7 @@ fn head(page: &Inner, task: &Task) -> Result<Markup, Problem> {
     })
 }
 
-fn why(page: &Inner, explanation: &Explanation) -> Markup {
+fn why(page: &Page, explanation: &Explanation) -> Markup {
     html! {
         section {
             h2 { "Why" }
@@ -89,7 +90,7 @@ fn why(page: &Inner, explanation: &Explanation) -> Markup {
     }
 }
 
-fn actions(page: &Inner, asked: &Asked, task: &Task) -> Markup {
+fn actions(page: &Page, asked: &Asked, task: &Task) -> Markup {
     let id = task.id.as_str();
     let line = |advice: &Advice| page.options.line.of(advice);
     let command = |words: &str| page.options.line.with(&format!("{words} {id}"));
@@ -124,7 +125,7 @@ fn actions(page: &Inner, asked: &Asked, task: &Task) -> Markup {
     }
 }
 
-fn neighbours(page: &Inner, title: &str, ids: &[TaskId]) -> Result<Markup, Problem> {
+fn neighbours(page: &Page, title: &str, ids: &[TaskId]) -> Result<Markup, Problem> {
     if ids.is_empty() {
         return Ok(Markup::default());
     }
@@ -141,7 +142,7 @@ fn neighbours(page: &Inner, title: &str, ids: &[TaskId]) -> Result<Markup, Probl
     })
 }
 
-fn dependents(page: &Inner, id: &TaskId) -> Result<Vec<TaskId>, Problem> {
+fn dependents(page: &Page, id: &TaskId) -> Result<Vec<TaskId>, Problem> {
     page.known(page.reader.read(|view| {
         let Some(key) = view.key(id.as_str())? else { return Ok(Vec::new()) };
         let ids = view.dependents(key)?.into_iter().map(|key| view.id(key));
@@ -149,7 +150,7 @@ fn dependents(page: &Inner, id: &TaskId) -> Result<Vec<TaskId>, Problem> {
     }))
 }
 
-fn notes(page: &Inner, task: &Task) -> Markup {
+fn notes(page: &Page, task: &Task) -> Markup {
     html! {
         @if !task.notes.is_empty() {
             section {
@@ -164,7 +165,7 @@ fn notes(page: &Inner, task: &Task) -> Markup {
     }
 }
 
-fn events(page: &Inner, task: &Task) -> Result<Markup, Problem> {
+fn events(page: &Page, task: &Task) -> Result<Markup, Problem> {
     let (id, limit) = (Some(task.id.to_string()), MAX_EVENTS);
     let filter = HistoryFilter { task: id, limit, latest: true, ..HistoryFilter::default() };
     let entries = page.known(page.reader.find_history(&filter))?;

@@ -4,14 +4,15 @@ use taskpawl::model::value::TaskId;
 
 use super::{history, part};
 use crate::answer::Problem;
+use crate::asked::Asked;
 use crate::options::Scope;
-use crate::server::{Asked, Inner};
+use crate::page::Page;
 
 /// Tasks and events that are listed.
 const MAX_LISTED: usize = 50;
 
 /// Returns what an undo of a command would change. Nothing is changed by looking.
-pub(super) fn fragment(page: &Inner, asked: &Asked) -> Result<Markup, Problem> {
+pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let revision: u64 = asked.value.parse().map_err(|_| Problem::invalid("the revision is not a number"))?;
     let head = html! { h1 { "Undo of revision " (revision) } };
     let undone = match page.known(page.reader.preview_undo(Some(revision))) {
