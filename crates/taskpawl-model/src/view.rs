@@ -1,7 +1,9 @@
 //! Reading a store ([`View`]) and writing to it ([`Changes`]), as the rules see it; its events and undo snapshots.
 
 mod changes;
+mod duration_source;
 pub(crate) mod durations;
+mod error;
 mod find;
 mod graph;
 mod history;
@@ -10,9 +12,13 @@ pub(crate) mod read;
 mod runs;
 mod tasks;
 pub(crate) mod undo;
+mod undo_record;
+mod whole;
 
 pub use changes::{CallChange, Changes, EdgeChange, NewEvent, TaskChange};
-pub use durations::{DurationSource, Durations};
+pub use duration_source::DurationSource;
+pub use durations::Durations;
+pub use error::{ViewError, ViewResult};
 pub use find::FindTasks;
 pub use graph::ReadGraph;
 pub use history::ReadHistory;
@@ -21,19 +27,4 @@ pub use read::{blocked_reason, ending, grants_for, read_task, why_interrupted};
 pub use runs::ReadRuns;
 pub use tasks::ReadTasks;
 pub use undo::{DeletedTask, TaskSnapshot, UndoSnapshot, Undoable};
-
-/// Reading the store failed.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct ViewError(#[from] pub Box<dyn std::error::Error + Send + Sync>);
-
-/// The result of a read.
-pub type ViewResult<T> = Result<T, ViewError>;
-
-/// A consistent snapshot of a store. All methods read the same moment.
-///
-/// Inside a write, it includes earlier writes of the same transaction. A rule asks for the part that it reads; stores
-/// implement all parts.
-pub trait View: FindTasks + ReadRuns + ReadHistory {}
-
-impl<T: FindTasks + ReadRuns + ReadHistory + ?Sized> View for T {}
+pub use whole::View;

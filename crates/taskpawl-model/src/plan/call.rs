@@ -7,15 +7,16 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::PlanProblem;
 use super::node::{Entry, Node, shortened};
 use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
-use super::sites::Stage;
+use super::site::Stage;
 use super::vocabulary::{CALL, is_own_field};
-use super::{PlanProblem, Position};
 use crate::task::{CallSpec, NewCall, PlanAccess};
 use crate::value::Map;
 use crate::value::{CallId, Shared};
+use taskpawl_json::Position;
 
 const EXPECTED: &str = "a tool call such as `{run: \"cargo test\"}` or `{TOOL: args}`";
 

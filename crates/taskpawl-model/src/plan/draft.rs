@@ -1,9 +1,10 @@
 //! Tasks of a plan while it is read.
 
+use super::PlanTask;
 use super::program::ProgramDefaults;
-use super::{PlanTask, Position};
 use crate::task::TaskSpec;
 use crate::value::Map;
+use taskpawl_json::Position;
 
 /// A task with unresolved references.
 #[derive(Debug)]

@@ -4,12 +4,12 @@ use std::fmt;
 
 use taskpawl_json::JsonProblem;
 
-use super::Position;
 use crate::advice::hint::Hint;
 use crate::expr::ExprFault;
 use crate::task::ValueFault;
 use crate::value::bounded::{self, Group};
 use crate::value::{ByteSizeError, IdError, PeriodError};
+use taskpawl_json::Position;
 
 /// All errors of a plan, in the order of the text.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,11 +8,12 @@ use super::link::Linker;
 use super::node::{Content, Node, shortened};
 use super::places::Places;
 use super::reader::{Reader, push_index, push_key};
-use super::sites::{Site, Stage};
-use super::{PlanError, PlanProblem, PlanTask, Position};
+use super::site::{Site, Stage};
+use super::{PlanError, PlanProblem, PlanTask};
 use crate::advice::hint::Hint;
 use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, text_mentions};
 use crate::task::{Approval, CallSpec, Mode, NewCall};
+use taskpawl_json::Position;
 
 /// For each draft, the drafts to which the names in its expressions refer.
 pub(super) type Names = Vec<BTreeMap<String, usize>>;

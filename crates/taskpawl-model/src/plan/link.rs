@@ -7,9 +7,10 @@ use taskpawl_text::nearest;
 
 use super::draft::{Draft, Place, Reference, Subtask};
 use super::reader::{Reader, push_index, push_key};
-use super::{PlanError, PlanProblem, PlanTask, Position, cycle, expressions};
+use super::{PlanError, PlanProblem, PlanTask, cycle, expressions};
 use crate::advice::hint::Hint;
 use crate::value::{TaskId, check_id};
+use taskpawl_json::Position;
 
 /// Resolves the references of the drafts and returns the tasks, each after its parent.
 pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {

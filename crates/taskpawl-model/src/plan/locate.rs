@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::link::path_of;
 use super::node::{Content, Node};
 use super::places::Places;
 use super::reader::{Reader, push_index, push_key};
-use super::sites::{Site, Stage};
+use super::site::{Site, Stage};
 use super::text::{self, Rules};
-use super::{Position, link::path_of};
 use crate::expr::{result_fields, result_fields_of_condition};
 use crate::value::{Map, secret_names};
+use taskpawl_json::Position;
 
 /// A part of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod program;
 mod reader;
 mod reliance;
 mod scalar;
+mod site;
 mod sites;
 mod task;
 mod text;
@@ -29,7 +30,7 @@ pub(crate) use expressions::Scope;
 pub(crate) use node::shortened;
 pub(crate) use parse::work_from_json;
 pub(crate) use program::FIELDS as PROGRAM_FIELDS;
-pub(crate) use sites::Stage;
+pub(crate) use site::Stage;
 pub(crate) use vocabulary::{
     WORK_FIELDS, is_state_field, refused_call_field, refused_metadata_field, refused_plan_field,
     refused_task_field, work_field,

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Number, Value};
 
-use super::Position;
 use crate::value::Map;
+use taskpawl_json::Position;
 
 /// The maximum nesting of lists and objects in a text. Recursive code cannot exhaust the stack below it.
 pub(super) const MAX_DEPTH: usize = 256;

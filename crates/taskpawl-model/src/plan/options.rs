@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 
 use super::node::{Content, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
-use super::sites::Stage;
+use super::site::Stage;
 use super::vocabulary::{CALL, PLAN, PlanFields, TASK};
 use super::{PlanProblem, Requires};
 use crate::task::fault;

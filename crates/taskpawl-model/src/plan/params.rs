@@ -7,9 +7,10 @@ use taskpawl_json::JsonError;
 
 use super::expressions::near_param;
 use super::node::shortened;
-use super::{Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, Position};
+use super::{Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem};
 use crate::advice::hint::Hint;
 use crate::value::Map;
+use taskpawl_json::Position;
 
 impl Plan {
     /// Sets parameters from texts, which are converted to the declared types. Lists and objects are given as JSON.

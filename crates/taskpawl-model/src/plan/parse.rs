@@ -11,12 +11,13 @@ use super::task::STRUCTURE;
 use super::text::Rules;
 use super::vocabulary::PLAN;
 use super::{
-    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, expressions,
-    link, program, scalar, text,
+    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, expressions, link, program,
+    scalar, text,
 };
 use crate::task::{NewCall, TaskSpec};
 use crate::value::Map;
 use crate::value::{TaskId, check_id};
+use taskpawl_json::Position;
 
 /// The supported version of the format.
 const VERSION: u32 = 1;

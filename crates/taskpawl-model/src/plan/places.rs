@@ -1,6 +1,6 @@
 //! Positions of parts of a scalar in the file, through quotes, escapes and indentation.
 
-use super::Position;
+use taskpawl_json::Position;
 
 /// A file with the offsets of its lines.
 pub(super) struct Places<'n> {
@@ -109,7 +109,8 @@ fn escape_length(raw: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Places, Position};
+    use super::Places;
+    use taskpawl_json::Position;
 
     fn position_in(source: &str, at: (u32, u32), text: &str, wanted: &str) -> (u32, u32) {
         let at = Position { line: at.0, column: at.1 };

@@ -8,14 +8,15 @@ pub(super) use taskpawl_json::{push_index, push_key};
 
 use super::draft::{Defaults, Draft};
 use super::node::{Content, Entry, MAX_VALUE_DEPTH, Node, shortened};
-use super::sites::{Site, ToolPlace};
+use super::site::{Site, ToolPlace};
 use super::vocabulary::Vocabulary;
-use super::{PlanError, PlanProblem, Position};
+use super::{PlanError, PlanProblem};
 use crate::advice::hint::Hint;
 use crate::task::ValueFault;
 use crate::task::fault::check_keep;
 use crate::value::{ByteSize, ByteSizeError, Period, TaskId, check_id};
 use crate::value::{Map, Timestamp};
+use taskpawl_json::Position;
 
 /// The state of reading: the current path, known facts about the plan, and the errors so far.
 #[derive(Debug, Default)]

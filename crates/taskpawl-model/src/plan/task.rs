@@ -5,11 +5,12 @@ use super::node::{Entry, Node};
 use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
 use super::vocabulary::{TASK, refused_metadata_field};
-use super::{PlanProblem, PlanTask, Position};
+use super::{PlanProblem, PlanTask};
 use crate::task::fault;
 use crate::task::{CallSpec, Mode, NewCall, Priority, TaskSpec, Trigger};
 use crate::value::Map;
 use crate::value::TaskId;
+use taskpawl_json::Position;
 
 /// The maximum nesting of task objects.
 const MAX_NESTED: usize = 64;

@@ -13,9 +13,10 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag,
 use taskpawl_json::JsonProblem;
 
 use super::node::{Content, Entry, MAX_DEPTH, Node};
-use super::{PlanError, PlanProblem, Position, scalar};
+use super::{PlanError, PlanProblem, scalar};
 use crate::advice::hint::Hint;
 use crate::expr::OPEN;
+use taskpawl_json::Position;
 
 /// Returns whether JSON allows a character unescaped in texts, while YAML does not.
 fn is_only_in_json(character: char) -> bool {

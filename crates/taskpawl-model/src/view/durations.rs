@@ -3,29 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::task::record::{CallRecord, Node, Work};
-use crate::task::spec::{Mode, word_enum};
+use crate::task::spec::Mode;
 use crate::value::Timestamp;
 use crate::value::{Key, Period};
-use crate::view::{View, ViewResult};
-
-word_enum! {
-    /// The source of a duration.
-    DurationSource {
-        /// The duration of the last success.
-        Took = "took",
-        /// The estimate of the author.
-        Estimate = "estimate",
-        /// The median of the known durations.
-        Median = "median",
-        /// No duration is known; all tasks count the same.
-        Unknown = "unknown",
-        /// The task ends by itself and takes no time.
-        None = "none",
-    }
-}
+use crate::view::{DurationSource, View, ViewResult};
 
 /// Durations of tasks, in milliseconds.
 #[derive(Debug, Clone, Default)]

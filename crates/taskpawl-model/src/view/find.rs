@@ -6,7 +6,7 @@ use super::{Query, ReadGraph, ReadTasks, ViewResult};
 use crate::task::record::{StatusKind, TaskRecord, Work};
 use crate::task::status::{CallStatus, Status};
 use crate::value::{Key, Period};
-use crate::view::durations::DurationSource;
+use crate::view::DurationSource;
 
 /// Searches over all tasks of a snapshot.
 ///

@@ -24,7 +24,8 @@ use crate::task::record::{CallRecord, Node, StatusKind, TaskRecord, Work};
 use crate::task::status::{BlockedReason, TaskStatus};
 use crate::value::Selector;
 use crate::value::{CallId, Key, Period, TaskId};
-use crate::view::durations::{DurationSource, Durations};
+use crate::view::DurationSource;
+use crate::view::durations::Durations;
 use crate::view::{View, ViewResult};
 
 /// Options of a forecast.

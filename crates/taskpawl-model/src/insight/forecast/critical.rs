@@ -13,8 +13,9 @@ use crate::task::record::Node;
 use crate::task::status::Status;
 use crate::value::Selector;
 use crate::value::{Key, Period, TaskId};
+use crate::view::DurationSource;
 use crate::view::View;
-use crate::view::durations::{DurationSource, Durations};
+use crate::view::durations::Durations;
 
 /// Most tasks beside the path that are listed.
 const NEAR: usize = 20;
