@@ -9,7 +9,7 @@ use taskpawl_model::task::Status;
 use taskpawl_model::value::TaskId;
 
 use crate::kind::Format;
-use crate::taskmaster::MASTER;
+use crate::taskmaster::{MASTER, in_tag};
 
 /// The records of one file that tasks remember, in the order of the file.
 #[derive(Debug, Clone, Default)]
@@ -173,11 +173,6 @@ fn record_of(format: Format, bound: &BoundRecord, from: Option<String>) -> Known
     });
     let preserved_id = preserved("id").filter(|_| is_by_content(format, bound));
     KnownRecord { task: bound.task.clone(), record, status, is_legacy, preserved_id, from }
-}
-
-/// Returns the id of a record of Task Master: numbers repeat in other tags.
-pub(crate) fn in_tag(tag: &str, number: &str) -> String {
-    format!("{tag}: {number}")
 }
 
 /// Returns the id of a record of Task Master after its tag was renamed; `None` if the record is in another tag.

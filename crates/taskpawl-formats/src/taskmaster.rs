@@ -3,12 +3,13 @@
 mod raw;
 mod spots;
 mod tags;
+mod words;
 mod write;
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Priority, Status, Task};
+use taskpawl_model::task::{Priority, Task};
 use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, format_time};
 
@@ -17,7 +18,6 @@ use crate::existing_document::text_of;
 use crate::faults::Faults;
 use crate::files::Files;
 use crate::ids::Ids;
-use crate::known::in_tag;
 use crate::links;
 use crate::own_fields::{OwnFields, take_text};
 use crate::preserved::{add_away, keep, keep_away, keep_if_other, keep_word};
@@ -26,38 +26,12 @@ use crate::record::{Read, Record, Unresolved, blank, resolve, set_option, whole}
 use crate::states;
 use crate::times::rfc3339;
 
+pub(crate) use words::{MASTER, in_tag};
 pub(crate) use write::write;
 
-use tags::{can_be_kept, is_without_tags, tags};
-
-const FORMAT: &str = "taskmaster";
-
-/// The tag of tasks without a tag.
-pub(crate) const MASTER: &str = "master";
-
-const FIELDS: &[&str] = &[
-    "name",
-    "description",
-    "status",
-    "priority",
-    "assignee",
-    "dependencies",
-    "parent",
-    "updatedAt",
-    "metadata.taskmaster",
-];
-
-/// Status words of Task Master. Exports write the first word of a status.
-const WORDS: &[(&str, Status)] = &[
-    ("pending", Status::Todo),
-    ("in-progress", Status::InProgress),
-    ("review", Status::InProgress),
-    ("done", Status::Done),
-    ("completed", Status::Done),
-    ("cancelled", Status::Cancelled),
-    ("blocked", Status::Blocked),
-    ("deferred", Status::Blocked),
-];
+use raw::number_of_link;
+use tags::{can_be_kept, tags};
+use words::{FIELDS, FORMAT, OF_TAG, WORDS, key, qualified, whole_below, word_of};
 
 pub(crate) fn is_one(text: &str) -> bool {
     let Ok(Value::Object(map)) = serde_json::from_str(text) else { return false };
@@ -91,9 +65,6 @@ impl Unresolved for Item {
         &self.record.place
     }
 }
-
-/// The preserved member with the fields of the tag.
-const OF_TAG: &str = "ofTag";
 
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
@@ -221,22 +192,6 @@ impl Adding<'_, '_> {
     }
 }
 
-/// Returns the text under which links lead to a record. Numbers repeat in other tags.
-fn key(tag: &str, number: &str) -> String {
-    if tag == MASTER { number.to_owned() } else { in_tag(tag, number) }
-}
-
-/// Returns the full number of a subtask, such as `3.1`: some files have that, some only its last part.
-fn whole_below(above: &str, number: &str) -> String {
-    let last = number.strip_prefix(above).and_then(|rest| rest.strip_prefix('.')).unwrap_or(number);
-    format!("{above}.{last}")
-}
-
-/// Returns the number of a task with its tag, as ids here begin.
-fn qualified(tag: &str, number: &str) -> String {
-    if tag == MASTER { number.to_owned() } else { format!("{tag}.{number}") }
-}
-
 fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
     let Item { mut record, id, own_fields, tag, above, theirs, of_tag } = item;
     let mut task = blank(id, record.title("title")?, options.now);
@@ -324,25 +279,4 @@ fn read_words(
         }
     }
     Ok(())
-}
-
-/// Returns the full number that a dependency means. In a subtask, one without a dot means a sibling, be it a number or a text;
-/// a top-level task only if there is no such sibling. The parent depends on its subtasks anyway.
-fn number_of_link(link: &Value, from: &str, above: Option<&str>, is_there: impl Fn(&str) -> bool) -> String {
-    let text = text_of(link);
-    let Some(above) = above.filter(|_| !text.contains('.')) else { return text };
-    let sibling = format!("{above}.{text}");
-    let is_top = text != above && !is_there(&sibling) && is_there(&text);
-    if is_top || (sibling == from && text != above) { text } else { sibling }
-}
-
-fn word_of(status: Status) -> &'static str {
-    match status {
-        // Task Master has no word for these two. Failed work is still to be done; skipped work is not.
-        Status::Failed => "blocked",
-        Status::Skipped => "cancelled",
-        Status::Todo | Status::InProgress | Status::Blocked | Status::Done | Status::Cancelled => {
-            WORDS.iter().find(|(_, theirs)| *theirs == status).map_or("pending", |(word, _)| word)
-        }
-    }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use taskpawl_model::value::Map;
 
-use super::spots::tag_of;
-use super::{MASTER, is_without_tags, whole_below};
+use super::tags::is_without_tags;
+use super::words::{MASTER, tag_of, whole_below};
 use crate::existing_document::{self, ExistingDocument, text_of};
 
 /// The records of a file.
@@ -83,4 +83,19 @@ impl Raw {
         };
         existing_document::with_unread(written, raw.map_or(&[], Vec::as_slice), is_read)
     }
+}
+
+/// Returns the full number that a dependency means. In a subtask, one without a dot means a sibling, be it a number or a text;
+/// a top-level task only if there is no such sibling. The parent depends on its subtasks anyway.
+pub(super) fn number_of_link(
+    link: &Value,
+    from: &str,
+    above: Option<&str>,
+    is_there: impl Fn(&str) -> bool,
+) -> String {
+    let text = text_of(link);
+    let Some(above) = above.filter(|_| !text.contains('.')) else { return text };
+    let sibling = format!("{above}.{text}");
+    let is_top = text != above && !is_there(&sibling) && is_there(&text);
+    if is_top || (sibling == from && text != above) { text } else { sibling }
 }

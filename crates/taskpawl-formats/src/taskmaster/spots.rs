@@ -8,7 +8,7 @@ use taskpawl_model::task::Task;
 use taskpawl_model::value::TaskId;
 
 use super::raw::Raw;
-use super::{FORMAT, MASTER};
+use super::words::{FORMAT, tag_of};
 use crate::existing_document::{ExistingDocument, text_of};
 use crate::preserved::{kept, take_away};
 use crate::reading::LeftOut;
@@ -111,10 +111,6 @@ fn top_of<'t>(task: &'t Task, by_id: &BTreeMap<&'t TaskId, &'t Task>) -> &'t Tas
         }
     }
     &top.id
-}
-
-pub(super) fn tag_of(task: &Task) -> String {
-    kept(task, FORMAT).get("tag").and_then(Value::as_str).unwrap_or(MASTER).to_owned()
 }
 
 /// Returns the number that the task has in the file, or else the one in its id.

@@ -4,7 +4,7 @@ use serde_json::Value;
 use taskpawl_model::task::MAX_DEPTH;
 use taskpawl_model::value::Map;
 
-use super::MASTER;
+use super::words::MASTER;
 use crate::error::{Position, Step};
 use crate::faults::Faults;
 use crate::record::{Read, Record, levels};

@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 use taskpawl_model::task::{Priority, Task};
 use taskpawl_model::value::{Map, format_time};
 
-use super::raw::Raw;
-use super::spots::{Spots, spots, tag_of};
-use super::{
-    FIELDS, FORMAT, MASTER, OF_TAG, WORDS, is_without_tags, key, number_of_link, qualified, word_of,
-};
+use super::raw::{Raw, number_of_link};
+use super::spots::{Spots, spots};
+use super::tags::is_without_tags;
+use super::words::{FIELDS, FORMAT, MASTER, OF_TAG, WORDS, key, qualified, tag_of, word_of};
 use crate::existing_document::{self, ExistingDocument, Kinds, as_spelled};
 use crate::json_text;
 use crate::own_fields::{OwnFields, put_text};
