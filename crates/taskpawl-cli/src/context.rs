@@ -179,7 +179,8 @@ impl Context {
         words: Vec<String>,
         plan: Option<PlanWords>,
     ) -> Result<(), CliError> {
-        if self.place()?.location == Location::Memory {
+        // Without a project the run makes one.
+        if self.place().is_ok_and(|place| place.location == Location::Memory) {
             actions.clear();
         }
         let line = Arc::new(CommandLine { plan, ..self.command_line(words) });

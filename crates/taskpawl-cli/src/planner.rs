@@ -37,22 +37,34 @@ impl Configured {
     /// # Errors
     /// There is none, or its settings are wrong.
     pub(crate) fn of(app: &App) -> Result<Self, CliError> {
+        Self::made(app, true)
+    }
+
+    /// Makes the planner without reading its key, to show what it would get.
+    ///
+    /// # Errors
+    /// There is none, or its settings are wrong.
+    pub(crate) fn without_key(app: &App) -> Result<Self, CliError> {
+        Self::made(app, false)
+    }
+
+    fn made(app: &App, has_key: bool) -> Result<Self, CliError> {
         let Some(config) = app.config()?.planner() else {
             return Err(CliError::usage_with("no planner is configured", WAYS));
         };
         match &config.asked {
-            Asked::Model { .. } => Self::of_model(app, &config.asked),
+            Asked::Model { .. } => Self::of_model(app, &config.asked, has_key),
             Asked::Command(argv) => Self::of_program(app, config, argv),
         }
     }
 
-    fn of_model(app: &App, asked: &Asked) -> Result<Self, CliError> {
+    fn of_model(app: &App, asked: &Asked, has_key: bool) -> Result<Self, CliError> {
         let Asked::Model { url, model, format, key, ca } = asked else {
             unreachable!("BUG: only models are asked for here")
         };
         let wrong =
             |problem: String| CliError::usage(format!("`[planner]` of your configuration: {problem}"));
-        let key = key.as_deref().map(|name| {
+        let key = key.as_deref().filter(|_| has_key).map(|name| {
             let secrets = app.secrets(app.root(), app.config()?.sandbox())?;
             secrets.secret(name).map_err(|error| wrong(error_chain(&error)))
         });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use taskpawl::model::advice::{Advice, Hint};
-use taskpawl::model::plan::{Plan, PlanTask, Position};
+use taskpawl::model::plan::{Plan, PlanTask, Position, is_own_field};
 use taskpawl::model::task::{CallSpec, NewCall};
 use taskpawl::model::value::Map;
 use taskpawl::model::value::{TaskId, bounded};
@@ -53,12 +53,12 @@ pub(super) fn check_plan(app: &App, plan: &Plan, file: &str) -> Result<(), CliEr
 /// Warns once for each field that is preserved, but has no effect in this version.
 pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
     let mut found: BTreeMap<&str, (&PlanTask, usize)> = BTreeMap::new();
-    for field in plan.extra.keys().filter(|field| *field != "description") {
+    for field in plan.extra.keys().filter(|field| *field != "description" && !is_own_field(field)) {
         app.out().warn(&format!("{file}: `{field}` is not a known field of a plan; it is kept"));
     }
     for task in &plan.tasks {
         let of_calls = task.calls.iter().flat_map(|call| call.spec.extra.keys());
-        for field in task.spec.extra.keys().chain(of_calls) {
+        for field in task.spec.extra.keys().chain(of_calls).filter(|field| !is_own_field(field)) {
             found.entry(field).or_insert((task, 0)).1 += 1;
         }
     }

@@ -193,6 +193,11 @@ fn the_first_plan_makes_the_project_in_the_working_directory() {
         &["list"],
     ]);
     assert!(!cli.path("work/.taskpawl").exists(), "{before}");
+    let forecast = cli.run(&["run-all-ready", "plan.yaml", "--dry-run", "--json"]).ok().json();
+    assert!(
+        forecast["data"]["nextActions"].to_string().contains("run-all-ready --plan plan.yaml"),
+        "{forecast}"
+    );
     insta::assert_snapshot!(cli.session(&[&["apply", "plan.yaml"], &["list", "--fields", "id"]]));
 }
 

@@ -296,6 +296,15 @@ fn without_a_planner_there_are_three_ways() {
 }
 
 #[test]
+fn a_prompt_is_shown_without_the_key() {
+    let cli = configured(
+        "[planner]\nurl = 'http://127.0.0.1:9/v1'\nmodel = 'small'\nkey = '${secret:models}'\n[secrets]\nmodels = { env = 'MODELS_KEY' }\n",
+    );
+    cli.run(&["plan", "new", "Greet", "--print-prompt"]).ok();
+    assert_ne!(cli.run(&["plan", "new", "Greet"]).code, Some(0), "the key is missing");
+}
+
+#[test]
 fn a_prompt_has_names_and_no_contents() {
     let cli = Cli::new();
     cli.file("Makefile", "build:\n\tcc --token t0psecret\n");

@@ -114,7 +114,7 @@ fn open_tasks(app: &App) -> Result<Vec<String>, CliError> {
 pub(super) fn print_prompt(app: &App, prompt: &Prompt) -> Result<ExitCode, CliError> {
     let out = app.out();
     if app.config()?.planner().is_some() {
-        let configured = Configured::of(app)?;
+        let configured = Configured::without_key(app)?;
         let to = configured.remote.as_ref().map(|address| format!(", by {address}")).unwrap_or_default();
         out.remark(&format!("this goes to `{}`{to}", configured.planner.name()));
         if configured.reads_files {
