@@ -40,6 +40,7 @@ mod sqlite;
 #[path = "no_sqlite.rs"]
 mod sqlite;
 mod store;
+mod text_change;
 mod words;
 
 pub use crate::examine::diagnostic::{Diagnostic, Severity};
@@ -55,5 +56,6 @@ pub use placement::{
     AllowedRoots, CopyChoice, Environment, PlacementError, RootKind, Rule, StorePlacement, UnsuitableRoot,
     initialize, locate, plan_project, resolve_copy, state_directory,
 };
-pub use rewrite::{Check, Rewritten, TextChange, rewrite};
+pub use rewrite::{Rewritten, rewrite};
 pub use store::{Outcome, Reply, Store, ViewCallback};
+pub use text_change::{Check, TextChange};

@@ -1,19 +1,11 @@
 //! Rewrites all texts of a store: tasks, calls, history and undo snapshots alike. No undo reverts it.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use taskpawl_model::view::View;
-
 use crate::files::{self, with_suffix};
+use crate::text_change::{Check, TextChange};
 use crate::{Location, StoreError, json, sqlite};
-
-/// Returns the new form of a text; `None` to keep it.
-pub type TextChange<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// Refuses a rewrite, under the lock of the store.
-pub type Check<'a> = &'a dyn Fn(&dyn View) -> Result<(), StoreError>;
 
 /// The number of texts that a rewrite has changed, and the copies beside the store that it has reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,10 +82,4 @@ fn start_of(path: &Path) -> Result<Vec<u8>, StoreError> {
     let read = fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
     read.map_err(|error| StoreError::io("read", path, error))?;
     Ok(start)
-}
-
-/// Returns the error of a rewrite that would damage the store.
-pub(crate) fn spoilt(path: &Path, detail: &str) -> StoreError {
-    let problem = format!("the store could not be read afterwards, so nothing was changed: {detail}");
-    StoreError::io("rewrite", path, io::Error::new(io::ErrorKind::InvalidInput, problem))
 }

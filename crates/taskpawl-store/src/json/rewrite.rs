@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use super::{JsonFile, UPGRADES, load, timestamp};
 use crate::StoreError;
 use crate::files::{self, LockFile};
-use crate::rewrite::{Check, TextChange, spoilt};
+use crate::text_change::{Check, TextChange, spoilt};
 
 /// Rewrites the file at `path`, and returns 1 if it has changed.
 pub(crate) fn rewrite(path: &Path, check: Check<'_>, change: TextChange<'_>) -> Result<u64, StoreError> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use taskpawl_model::advice::Hint;
 
-use super::UnsuitableRoot;
+use super::unsuitable::UnsuitableRoot;
 use crate::StoreError;
 
 /// The store of a project could not be located or created.

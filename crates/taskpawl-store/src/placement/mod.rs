@@ -3,53 +3,26 @@
 mod candidate;
 mod copy;
 mod discover;
+mod environment;
 mod error;
 mod planned;
 mod project;
+mod unsuitable;
 
 use std::path::{Path, PathBuf};
 
-pub use candidate::{AllowedRoots, RootKind, UnsuitableRoot};
+pub use candidate::{AllowedRoots, RootKind};
 pub use copy::{CopyChoice, resolve_copy};
+pub use environment::{Environment, Rule, state_directory};
 pub use error::PlacementError;
 pub use planned::plan_project;
+pub use unsuitable::UnsuitableRoot;
 
 use self::copy::Since;
 use self::discover::DiscoveredProject;
+use self::environment::{check_outside, check_text};
 use self::project::{ProjectFile, StateRecord};
 use crate::{Location, PlanSocket};
-
-/// The inputs of the location rules. The command line reads them once; this module never reads the process
-/// environment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Environment {
-    /// The home directory of the user; ignored unless absolute.
-    pub home: Option<PathBuf>,
-    /// `XDG_STATE_HOME`; ignored unless absolute, as its specification demands.
-    pub xdg_state_home: Option<PathBuf>,
-    /// The directory where the search starts.
-    pub directory: PathBuf,
-    /// The value of `--store`.
-    pub store_flag: Option<String>,
-    /// The value of `TASKPAWL_STORE`.
-    pub store_variable: Option<String>,
-}
-
-/// The rule that determined the location of a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Rule {
-    /// The `--store` flag.
-    Flag,
-    /// The `TASKPAWL_STORE` variable.
-    Variable,
-    /// The `TASKPAWL_FD` variable: this process belongs to a call.
-    Call,
-    /// The store named with `init --store`, recorded in the project.
-    Project,
-    /// The default: the state directory of the user, by the id of the project.
-    StateDirectory,
-}
 
 /// The location of a store, with its project.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -233,32 +206,4 @@ fn remembered_id(environment: &Environment, directory: &Path) -> Option<String> 
     let mut records =
         copy::records(&state_directory(environment).ok()?).into_iter().map(|(_, record)| record);
     records.find(|record| record.path == directory && !record.is_former).map(|record| record.id)
-}
-
-/// Returns the directory of this program in the state directory of the user.
-pub fn state_directory(environment: &Environment) -> Result<PathBuf, PlacementError> {
-    let xdg = environment.xdg_state_home.as_ref().filter(|path| path.is_absolute()).cloned();
-    let home = environment.home.as_ref().filter(|home| home.is_absolute());
-    let home = || home.map(|home| home.join(".local/state"));
-    xdg.or_else(home).map(|state| state.join("taskpawl")).ok_or(PlacementError::NoStateDirectory)
-}
-
-/// Refuses a project whose path is not UTF-8, because JSON cannot record it.
-fn check_text(project: &Path) -> Result<(), PlacementError> {
-    if project.to_str().is_none() {
-        return Err(PlacementError::NotUtf8 { directory: project.to_owned() });
-    }
-    Ok(())
-}
-
-fn check_outside(state: &Path, project: &Path) -> Result<(), PlacementError> {
-    // Compares resolved paths: a symbolic link could otherwise lead into the project.
-    let existing = state.ancestors().find(|path| path.exists()).unwrap_or(state);
-    if discover::real(existing)?.starts_with(project) {
-        return Err(PlacementError::StateInsideProject {
-            state: state.to_owned(),
-            project: project.to_owned(),
-        });
-    }
-    Ok(())
 }

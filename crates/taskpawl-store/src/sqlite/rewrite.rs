@@ -11,7 +11,7 @@ use super::session::Session;
 use crate::StoreError;
 use crate::examine::diagnostic::Severity;
 use crate::files::{self, LockFile};
-use crate::rewrite::{Check, TextChange, spoilt};
+use crate::text_change::{Check, TextChange, spoilt};
 
 /// Rewrites the texts of the store at `path`, and returns the number of changed ones.
 pub(crate) fn rewrite(path: &Path, check: Check<'_>, change: TextChange<'_>) -> Result<u64, StoreError> {
