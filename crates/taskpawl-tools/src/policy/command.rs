@@ -13,72 +13,24 @@ mod input;
 mod make;
 mod options;
 mod plain;
+mod plain_command;
 mod position;
 mod reader;
 mod runner;
 mod suspect;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod variable;
 mod word;
 
-use super::directory::Directory;
 use super::start::StartOptions;
 pub(crate) use options::{has_known_options, takes_value};
-use plain::{is_plain, is_variable, plain};
+use plain::plain;
+pub(crate) use plain_command::Plain;
 pub(crate) use suspect::Suspect;
 use suspect::Suspicion;
 pub(crate) use word::{Certainty, Word};
-
-/// Deepest nesting of command lines within command lines that is analysed, as in `sh -c '…'`.
-const DEPTH: usize = 8;
-
-/// Words after which a command begins; some of them exist in `fish` only.
-const KEYWORDS: &[&str] = &[
-    "!", "and", "begin", "do", "done", "elif", "else", "esac", "fi", "if", "not", "or", "then", "time",
-    "until", "while", "{", "}",
-];
-
-/// Command that is understood completely.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Plain {
-    /// Program and its arguments.
-    pub(crate) argv: Vec<String>,
-    /// Names of the variables that are set for it.
-    pub(crate) variables: Vec<String>,
-    /// Set if other variables may be set as well: the `env` of the call is invalid.
-    pub(crate) has_unknown_env: bool,
-    /// Set if it has standard input: that of the call, or a pipe.
-    pub(crate) has_input: bool,
-    /// Directories in which it may run, at least one. They are relative to the start of the line until `start` is
-    /// applied.
-    pub(crate) directories: Vec<Directory>,
-}
-
-impl Plain {
-    fn new(argv: Vec<String>, variables: Vec<String>) -> Self {
-        Self {
-            argv,
-            variables,
-            has_unknown_env: false,
-            has_input: false,
-            directories: vec![Directory::root()],
-        }
-    }
-
-    /// Adds the start options of the call, which apply to each of its commands.
-    fn start(&mut self, options: &StartOptions) {
-        self.has_input |= options.has_input;
-        self.has_unknown_env = options.names.is_none();
-        self.variables.extend(options.names.iter().flatten().cloned());
-        for directory in &mut self.directories {
-            *directory = match directory {
-                Directory::Within(path) => options.directory.join(path),
-                Directory::Elsewhere => Directory::Elsewhere,
-            };
-        }
-    }
-}
 
 /// Commands that a call would run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use super::filled::{is_assignment, is_value};
 use super::runner::{is_runner, is_shell, name_of};
+use super::syntax::EXEC;
 use super::{Certainty, Word};
 
 /// Programs whose `-c` takes a command line.
@@ -9,10 +10,6 @@ const LINE_BY_OPTION: &[&str] = &["flock", "npm", "npx", "runuser", "script", "s
 
 /// Programs that may take a command line as an operand.
 const LINE_BY_WORD: &[&str] = &["hyperfine", "parallel", "pee", "screen", "sem", "tmux", "watch"];
-
-/// Options of `find` and `fd` that are followed by a command.
-pub(super) const EXEC: &[&str] =
-    &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
 /// Programs with one operand in front of the command.
 const WITH_OPERAND: &[&str] =

@@ -1,8 +1,8 @@
 //! Programs that complete a command with words from elsewhere: from their input, or from the files that they find.
 
-use super::chain::EXEC;
 use super::runner::{is_runner, name_of};
-use super::{Certainty, Word, is_plain, is_variable};
+use super::syntax::{EXEC, is_plain, is_variable};
+use super::{Certainty, Word};
 
 /// Programs that append words to the command that they run.
 const APPENDING: &[&str] = &["env_parallel", "fd", "fdfind", "gxargs", "parallel", "sem", "xargs"];

@@ -123,7 +123,7 @@ fn of_long(option: &str, next: Option<&Word>) -> Option<Run> {
 /// Returns the git command that `git for-each-repo --config=KEY ARGUMENTS` runs in other repositories.
 fn itself(args: &[Word]) -> Run {
     let is_known =
-        |word: &Word| word.certainty == Certainty::Literal && word.text.chars().all(super::is_plain);
+        |word: &Word| word.certainty == Certainty::Literal && word.text.chars().all(super::syntax::is_plain);
     if !args.iter().all(is_known) {
         return Run::Unknown;
     }

@@ -3,8 +3,9 @@
 //! Everything that is not simple makes the whole line unknown: an allow rule must never apply to a line that a shell
 //! reads differently.
 
+use super::plain_command::Plain;
 use super::position::{Joint, settled};
-use super::{KEYWORDS, Plain};
+use super::syntax::{KEYWORDS, is_plain, is_variable};
 
 /// Text of a word, and whether a part of it is quoted.
 type Part = (String, bool);
@@ -52,10 +53,6 @@ pub(super) fn plain(line: &str) -> Option<Vec<Plain>> {
     (!commands.is_empty()).then(|| settled(commands))
 }
 
-pub(super) fn is_plain(char: char) -> bool {
-    char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+' | '=')
-}
-
 fn quoted(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, end: char) -> Option<String> {
     let mut text = String::new();
     loop {
@@ -88,10 +85,4 @@ fn simple(words: Vec<Part>) -> Option<Option<Plain>> {
         Some(program) if ["for", "case", "function", "select", "in"].contains(&program.as_str()) => None,
         Some(_) => Some(Some(Plain::new(argv, variables))),
     }
-}
-
-pub(super) fn is_variable(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && chars.all(|char| char.is_ascii_alphanumeric() || char == '_')
 }

@@ -1,6 +1,6 @@
 //! Input and directory of each command of a line.
 
-use super::Plain;
+use super::plain_command::Plain;
 use crate::policy::directory::Directory;
 
 /// Operator in front of a command.

@@ -4,7 +4,8 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use super::document::{Document, body};
-use super::{Certainty, DEPTH, KEYWORDS, Word, is_variable};
+use super::syntax::{DEPTH, KEYWORDS, is_variable};
+use super::{Certainty, Word};
 
 /// Unread characters of a line.
 pub(super) type Rest<'a> = Peekable<Chars<'a>>;

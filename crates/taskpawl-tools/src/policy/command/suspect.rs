@@ -11,8 +11,9 @@ use super::input::runs_input;
 use super::make::{self, is_make};
 use super::reader::Reader;
 use super::runner::{is_program, is_runner, is_special, name_of, runs_first_word, word_before_run};
+use super::syntax::{DEPTH, KEYWORDS, is_plain, is_variable};
 use super::variable::{self, Settings};
-use super::{Certainty, DEPTH, KEYWORDS, Word, is_plain, is_variable};
+use super::{Certainty, Word};
 
 /// Maximum of words that are inspected before a call counts as hiding something.
 const WORDS: usize = 500_000;

@@ -6,7 +6,8 @@ use super::family::{Holds, holds};
 use super::git::{self, Run as GitRun, is_git, names_file};
 use super::reader::Reader;
 use super::runner::is_shell;
-use super::{Certainty, Word, is_plain};
+use super::syntax::is_plain;
+use super::{Certainty, Word};
 
 /// Maximum of combinations of git keys and values that are tried.
 const PAIRS: usize = 1_000;

@@ -1,6 +1,6 @@
 //! Words of a command line, with the certainty of their values.
 
-use super::is_variable;
+use super::syntax::is_variable;
 
 /// Characters that represent expansions in the text of a word.
 const EXPANSIONS: [char; 3] = ['$', '`', '<'];
