@@ -39,6 +39,7 @@ mod reporter;
 mod required;
 mod runs;
 mod scans;
+mod secret_variables;
 mod secrets;
 mod spans;
 mod summary;

@@ -5,11 +5,9 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 
-use taskpawl_manager::Manager;
 use taskpawl_model::task::is_identifier;
-use taskpawl_tools::{CallContext, Environment, MIN_SECRET_BYTES, SecretError, SecretSource};
+use taskpawl_tools::{CallContext, Environment, MIN_SECRET_BYTES};
 
-use crate::engine::Engine;
 use crate::env_file::{self, EnvFileError};
 use crate::variable_key::VariableKey;
 
@@ -132,7 +130,7 @@ impl RunVariables {
         self.secrets().filter(|(_, value)| !is_redactable(value)).map(|(name, _)| name)
     }
 
-    fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
         let secret = self.0.iter().filter(|(_, variable)| variable.is_secret);
         secret.map(|(name, variable)| (name.as_str(), variable.value.as_str()))
     }
@@ -189,43 +187,6 @@ impl fmt::Debug for VariableValues {
 impl fmt::Debug for RunVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.names()).finish()
-    }
-}
-
-impl Engine {
-    /// Returns the manager for the commands that lead to a run with these variables, such as applying its plan. Texts that it
-    /// stores have no secret variables either.
-    pub fn manager_for(&self, variables: &RunVariables) -> Manager {
-        self.with_variables(variables).manager
-    }
-
-    /// Returns an engine that redacts the secret variables of a run in addition to its own secrets.
-    pub(crate) fn with_variables(&self, variables: &RunVariables) -> Self {
-        if variables.redacted_names().next().is_none() {
-            return self.clone();
-        }
-        let (outer, variables) = (Arc::clone(&self.secrets), variables.clone());
-        self.clone().with_secrets(Arc::new(VariableSecrets { outer, variables }))
-    }
-}
-
-/// Secrets of the engine, and the secret variables of a run. Arguments cannot name the latter.
-#[derive(Debug)]
-struct VariableSecrets {
-    outer: Arc<dyn SecretSource>,
-    variables: RunVariables,
-}
-
-impl SecretSource for VariableSecrets {
-    fn secret(&self, name: &str) -> Result<String, SecretError> {
-        self.outer.secret(name)
-    }
-
-    fn at_hand(&self) -> Vec<(String, String)> {
-        // A dot cannot stand in the name of a secret, so that a secret of the same name stays apart.
-        let variables =
-            self.variables.secrets().map(|(name, value)| (format!("env.{name}"), value.to_owned()));
-        self.outer.at_hand().into_iter().chain(variables).collect()
     }
 }
 
