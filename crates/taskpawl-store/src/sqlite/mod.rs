@@ -17,6 +17,8 @@ mod session;
 mod tests;
 #[cfg(test)]
 mod tests_open;
+#[cfg(test)]
+mod tests_options;
 mod view;
 mod write;
 
