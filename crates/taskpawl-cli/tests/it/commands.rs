@@ -309,6 +309,32 @@ fn completions_pages_and_schemas_are_there() {
 }
 
 #[test]
+fn a_schema_is_installed_for_editors() {
+    let cli = Cli::without_store();
+    let run = cli.run(&["schema", "plan", "--install"]).ok();
+    let line = "# yaml-language-server: $schema=[HOME]/.local/share/taskpawl/plan.schema.json\n";
+    assert!(run.stdout.ends_with(line), "{run}");
+    let installed = std::fs::read_to_string(cli.path(".local/share/taskpawl/plan.schema.json")).unwrap();
+    assert_eq!(installed, cli.run(&["schema", "plan"]).ok().stdout);
+
+    let data = cli.path("a b");
+    let cli = cli.with("XDG_DATA_HOME", data.to_str().unwrap());
+    let data = cli.run(&["schema", "config", "--install", "--json"]).ok().json()["data"].clone();
+    assert_eq!(data["path"], "[HOME]/a b/taskpawl/config.schema.json");
+    assert_eq!(data["line"], "#:schema file://[HOME]/a%20b/taskpawl/config.schema.json");
+    assert!(cli.path("a b/taskpawl/config.schema.json").exists());
+
+    let homeless = Cli::without_store().with("HOME", "home").run(&["schema", "plan", "--install"]);
+    assert_eq!(homeless.code, Some(2), "{homeless}");
+    assert!(homeless.stderr.contains("taskpawl schema plan > plan.schema.json"), "{homeless}");
+
+    let cli = Cli::without_store();
+    std::fs::write(cli.path(".local"), "a file").unwrap();
+    let refused = cli.run(&["schema", "plan", "--install"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("failed to write"), "{refused}");
+}
+
+#[test]
 fn names_of_other_programs_lead_to_the_command_that_does_it() {
     let cli = Cli::new();
     for (name, right) in [

@@ -6,8 +6,13 @@ use std::collections::BTreeSet;
 use rusqlite::Connection;
 
 /// Options that stores rely on, in every build. `USE_URI` is for the addresses of `connect`.
-const NEEDED: [&str; 5] =
-    ["DEFAULT_SYNCHRONOUS=2", "DEFAULT_WAL_AUTOCHECKPOINT=1000", "MAX_VARIABLE_NUMBER=32766", "THREADSAFE=1", "USE_URI"];
+const NEEDED: [&str; 5] = [
+    "DEFAULT_SYNCHRONOUS=2",
+    "DEFAULT_WAL_AUTOCHECKPOINT=1000",
+    "MAX_VARIABLE_NUMBER=32766",
+    "THREADSAFE=1",
+    "USE_URI",
+];
 
 /// Options that only the flags of this repository set.
 const OF_FLAGS: [&str; 5] =
