@@ -39,6 +39,8 @@ mod kits;
 mod live_trace;
 mod nested_call;
 mod output;
+#[cfg(test)]
+mod page_commands;
 mod person;
 mod pin;
 mod planner;

@@ -32,6 +32,7 @@ mod mcp;
 mod mcp_server;
 mod nested_call;
 mod own_tools;
+mod page_plans;
 mod placement;
 mod planner;
 mod plans;

@@ -1,5 +1,5 @@
-//! The tutorial and the README do what they show: their files are written, their commands run in order, and their output is
-//! compared.
+//! The tutorial, the README and pages of `docs/how-to` do what they show: their files are written, their commands run in order, and
+//! their output is compared. `<!-- run: COMMAND -->` in a page prepares what its text assumes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,6 +21,12 @@ struct Page {
 
 const TUTORIAL: Page = Page { path: "docs/tutorial.md", directory: "/home/user/greeter", is_complete: true };
 const README: Page = Page { path: "README.md", directory: "/home/user/words", is_complete: false };
+
+const CI: Page = Page { path: "docs/how-to/ci.md", directory: "/home/user/shop", is_complete: false };
+const AGENTS: Page =
+    Page { path: "docs/how-to/agents-in-worktrees.md", directory: "/home/user/app", is_complete: false };
+const EDITOR: Page =
+    Page { path: "docs/how-to/editor.md", directory: "/home/user/plans", is_complete: false };
 
 impl Page {
     fn path(&self) -> PathBuf {
@@ -49,13 +55,22 @@ fn parts(page: &str) -> Vec<Part<'_>> {
 fn played(cli: &Cli, block: &str, directory: &str) -> String {
     let mut shown = String::new();
     for command in block.lines().filter_map(|line| line.strip_prefix("$ ")) {
-        let output = cli.shell(command).replace("[HOME]/work", directory);
+        let output = cli.shell(command).replace("[HOME]/work", directory).replace("[HOME]", "/home/user");
         let _ = write!(shown, "$ {command}\n{output}");
     }
     shown
 }
 
-/// Returns the text without what differs from run to run: durations, times, names of runs, revisions, and the order
+/// Runs the commands that prepare what the text assumes.
+fn prepare(cli: &Cli, text: &str) {
+    for part in text.split("<!-- run: ").skip(1) {
+        let (command, _) = part.split_once(" -->").expect("a comment has an end");
+        let output = cli.shell(&format!("set -e; {command}; echo prepared"));
+        assert!(output.ends_with("prepared\n"), "{command}:\n{output}");
+    }
+}
+
+/// Returns the text without what differs from run to run: durations, times, ids of runs and projects, revisions, and the order
 /// of tasks that ended at the same time.
 fn stable(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(stable_line).collect();
@@ -84,7 +99,15 @@ fn stable_line(line: &str) -> String {
         }
     }
     let indent = line.len() - line.trim_start().len();
-    format!("{}{}", " ".repeat(indent), words.join(" "))
+    format!("{}{}", " ".repeat(indent), without_ids(&words.join(" ")))
+}
+
+/// Returns the line with `ID` for each id of a project.
+fn without_ids(line: &str) -> String {
+    let is_id = |part: &str| part.len() == 36 && part.matches('-').count() == 4;
+    let without = |part| if is_id(part) { "ID" } else { part };
+    let words = line.split(' ').map(|word| word.split('/').map(without).collect::<Vec<_>>().join("/"));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -101,6 +124,13 @@ fn the_readme_prints_what_it_shows() {
     }
 }
 
+#[test]
+fn pages_for_ci_agents_and_editors_print_what_they_show() {
+    if may_decide() {
+        assert_eq!([&CI, &AGENTS, &EDITOR].map(play), [3, 14, 1]);
+    }
+}
+
 /// Compares the commands of a page with their output, or renews them. Returns the number of commands.
 fn play(page: &Page) -> usize {
     let cli = Cli::without_store().with_programs().with_clock().at_a_terminal();
@@ -110,6 +140,7 @@ fn play(page: &Page) -> usize {
     for part in parts(&page_text) {
         let (info, block) = match part {
             Part::Text(text) => {
+                prepare(&cli, text);
                 renewed.push_str(text);
                 continue;
             }
@@ -118,7 +149,7 @@ fn play(page: &Page) -> usize {
         let mut block = block.to_owned();
         if let Some((_, file)) = info.split_once(' ') {
             cli.file(file, &block);
-        } else if info == "console" {
+        } else if info == "console" && block.starts_with("$ ") {
             let found = played(&cli, &block, page.directory);
             commands += found.lines().filter(|line| line.starts_with("$ ")).count();
             if std::env::var_os(RENEW).is_none() {
