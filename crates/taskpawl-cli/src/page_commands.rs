@@ -29,7 +29,6 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     for char in line.chars() {
         match (quote, char) {
             (Some(open), _) if char == open => quote = None,
-            (Some(_), _) => word.get_or_insert_default().push(char),
             (None, '\'' | '"') => {
                 word.get_or_insert_default();
                 quote = Some(char);
@@ -44,7 +43,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
                     all.push(Vec::new());
                 }
             }
-            (None, _) => word.get_or_insert_default().push(char),
+            _ => word.get_or_insert_default().push(char),
         }
     }
     all.last_mut().expect("BUG: there is always one").extend(word);
@@ -59,7 +58,7 @@ fn own_commands(line: &str) -> Vec<Vec<String>> {
         match command.get(first).map(String::as_str) {
             Some("taskpawl") if command.len() > first + 1 => own.push(command[first..].to_vec()),
             Some("ssh") if command.len() > first + 1 => {
-                own.extend(command.last().into_iter().flat_map(|line| own_commands(line)))
+                own.extend(command.last().into_iter().flat_map(|line| own_commands(line)));
             }
             _ => {}
         }
