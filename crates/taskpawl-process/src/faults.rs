@@ -31,6 +31,14 @@ pub enum Fault {
     SharedProcesses = 1024,
     /// Granted names lead to every address, and connections to port 443 may ask for any server.
     AnyDestination = 2048,
+    /// Programs connect by themselves, and no broker decides.
+    NoConnectBroker = 4096,
+    /// The broker decides about a connection, and then lets the program make it.
+    CheckedConnect = 8192,
+    /// The sandbox has namespaces without rights in them, so that nothing can be mounted: that is level B.
+    NoMounts = 16384,
+    /// Landlock has only the rules for files, as before Linux 6.7. Without namespaces that is level D.
+    OldLandlock = 32768,
 }
 
 static ACTIVE: AtomicU32 = AtomicU32::new(0);

@@ -4,6 +4,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
 use crate::error::SpawnError;
+use crate::network::RefusedAccess;
 use crate::own_group::OwnGroup;
 use crate::spawn_spec::SpawnSpec;
 use crate::supervisor::{Ending, Link, Ticket};
@@ -69,6 +70,14 @@ impl Group {
         match self {
             Self::Own(group) => group.kill(),
             Self::Supervised(ticket) => ticket.kill(),
+        }
+    }
+
+    /// Returns the network access that the program was refused so far.
+    pub(crate) async fn refused(&self) -> Vec<RefusedAccess> {
+        match self {
+            Self::Own(_) => Vec::new(),
+            Self::Supervised(ticket) => ticket.refused().await,
         }
     }
 

@@ -14,6 +14,10 @@ pub(crate) enum Fault {
     SharedRoom,
     SharedProcesses,
     AnyDestination,
+    NoConnectBroker,
+    CheckedConnect,
+    NoMounts,
+    OldLandlock,
 }
 
 pub(crate) const fn bits() -> u32 {

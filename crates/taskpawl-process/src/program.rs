@@ -63,8 +63,7 @@ pub struct Outcome {
     pub stderr: Captured,
     /// The restrictions of its sandbox; `None` without a sandbox.
     pub enforcement: Option<Arc<Enforcement>>,
-    /// Network access that was refused while it ran. Programs of the run share one network, so it may also be that of another program that
-    /// ran at the same time.
+    /// The network access that the program and its descendants were refused.
     pub refused: Vec<RefusedAccess>,
 }
 

@@ -17,6 +17,7 @@ use crate::error::SpawnError;
 use crate::filter::OutputFilter;
 use crate::group::{Group, Streams};
 use crate::locate::Located;
+use crate::network::RefusedAccess;
 use crate::piped::PipedPrograms;
 use crate::profile::Sandbox;
 use crate::program::{End, Limits, Outcome, Program};
@@ -167,18 +168,16 @@ impl Programs {
                 () = cancel.cancelled() => {}
             }
         }
-        let start = link.as_ref().map_or(0, |link| link.refused().position());
         let started =
             streams(program, &mut capture).and_then(|streams| Group::start(link.as_ref(), &spec, streams));
         let ended = match started {
             Ok(group) => carry_through(group, &spec, &mut capture, limits, cancel).await,
             Err(error) => Err(error),
         };
-        let (end, status) = ended?;
+        let Ended { end, status, refused } = ended?;
         let outcome = end
             .and_then(|end| conclude(end, status, capture, limits, self.0.filter.get()))
             .map_err(|source| SpawnError::Output { path: program.output.stdout.clone(), source })?;
-        let refused = link.as_ref().map(|link| link.refused().since(start)).unwrap_or_default();
         Ok(Outcome { enforcement: link.and_then(|link| link.enforcement()), refused, ..outcome })
     }
 
@@ -299,7 +298,7 @@ async fn carry_through(
     capture: &mut Capture,
     limits: &Limits,
     cancel: &CancellationToken,
-) -> Result<(Watched, ExitStatus), SpawnError> {
+) -> Result<Ended, SpawnError> {
     let mut end = watch(&mut group, capture, limits.output_bytes, limits.deadline, Some(cancel)).await;
     if let Ok(End::TimedOut | End::Cancelled) = end {
         group.terminate();
@@ -311,7 +310,15 @@ async fn carry_through(
         group.kill();
         group.ended().await;
     }
-    Ok((end, group.reap(spec)?))
+    let refused = group.refused().await;
+    Ok(Ended { end, status: group.reap(spec)?, refused })
+}
+
+/// The end of a program.
+struct Ended {
+    end: Watched,
+    status: ExitStatus,
+    refused: Vec<RefusedAccess>,
 }
 
 fn streams(program: &Program, capture: &mut Capture) -> Result<Streams, SpawnError> {

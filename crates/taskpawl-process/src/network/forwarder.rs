@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::address::special_address;
+use super::asker::Source;
 use super::client_hello::{self, Beginning};
 use super::layout::{Destination, Endpoint, Layout};
 use super::own_listener::OwnListener;
@@ -102,7 +103,7 @@ impl Forwarder {
     async fn accept(self: Arc<Self>, listener: TcpListener, endpoint: Endpoint) -> io::Result<()> {
         let mut connections = JoinSet::new();
         loop {
-            let (stream, _) = match listener.accept().await {
+            let (stream, from) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) if is_passing(&error) => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -115,15 +116,15 @@ impl Forwarder {
             while connections.try_join_next().is_some() {}
             let forwarder = Arc::clone(&self);
             connections.spawn(async move {
-                forwarder.carry(stream, endpoint).await;
+                forwarder.carry(stream, Source::tcp(from.port()), endpoint).await;
                 drop(room);
             });
         }
     }
 
     /// Connects a program with its destination, until one of them ends.
-    async fn carry(&self, mut inside: TcpStream, endpoint: Endpoint) {
-        match self.connect(&mut inside, endpoint).await {
+    async fn carry(&self, mut inside: TcpStream, source: Source, endpoint: Endpoint) {
+        match self.connect(&mut inside, source, endpoint).await {
             Some(mut outside) => {
                 // An error ends the connection on both sides.
                 let _ = copy_bidirectional(&mut inside, &mut outside).await;
@@ -135,7 +136,7 @@ impl Forwarder {
         }
     }
 
-    async fn connect(&self, inside: &mut TcpStream, endpoint: Endpoint) -> Option<TcpStream> {
+    async fn connect(&self, inside: &mut TcpStream, source: Source, endpoint: Endpoint) -> Option<TcpStream> {
         let port = endpoint.address.port();
         let Destination::Name(index, slot) = endpoint.destination else {
             // Asked at each connection: the server may have started after the port was granted.
@@ -147,26 +148,32 @@ impl Forwarder {
         };
         let is_wildcard = self.names.layout.names.get(index)?.is_wildcard;
         let name = self.names.at(index, slot)?;
-        let beginning = if port == HTTPS { self.beginning(inside, &name).await? } else { Vec::new() };
-        let addresses = self.addresses(&name, port, is_wildcard).await?;
+        let beginning = if port == HTTPS { self.beginning(inside, source, &name).await? } else { Vec::new() };
+        let addresses = self.addresses(&name, port, source, is_wildcard).await?;
         let mut outside = first_connected(addresses).await?;
         outside.write_all(&beginning).await.ok()?;
         Some(outside)
     }
 
     /// Reads the first message of a TLS client, which must name the server `name`.
-    async fn beginning(&self, inside: &mut TcpStream, name: &str) -> Option<Vec<u8>> {
+    async fn beginning(&self, inside: &mut TcpStream, source: Source, name: &str) -> Option<Vec<u8>> {
         let (bytes, asked) = timeout(PATIENCE, first_message(inside)).await.ok()?.ok()?;
         if asked.as_deref() == Some(name) || faults::is_on(Fault::AnyDestination) {
             return Some(bytes);
         }
-        self.refused.add(RefusedAccess::ServerName { host: name.to_owned(), asked });
+        self.refused.add(RefusedAccess::ServerName { host: name.to_owned(), asked }, source).await;
         None
     }
 
     /// Looks a name up. Addresses that are not public are left out: otherwise the owner of the name would decide which machine of the
     /// user's own network programs reach. Those of private networks are kept for names that a person wrote in full.
-    async fn addresses(&self, name: &str, port: u16, is_wildcard: bool) -> Option<Vec<SocketAddr>> {
+    async fn addresses(
+        &self,
+        name: &str,
+        port: u16,
+        source: Source,
+        is_wildcard: bool,
+    ) -> Option<Vec<SocketAddr>> {
         let found: Vec<SocketAddr> = timeout(PATIENCE, lookup_host((name, port))).await.ok()?.ok()?.collect();
         let reason_against = |address: &SocketAddr| {
             let reason = special_address(address.ip())?;
@@ -180,7 +187,7 @@ impl Forwarder {
             && let Some(reason) = reason_against(first)
         {
             let (host, address) = (name.to_owned(), first.ip());
-            self.refused.add(RefusedAccess::Address { host, address, reason });
+            self.refused.add(RefusedAccess::Address { host, address, reason }, source).await;
         }
         Some(open)
     }
@@ -194,7 +201,7 @@ async fn watch_ports(refused: Arc<RefusedLog>) -> io::Result<()> {
     let socket = unsafe { AsyncFd::register_with_interest(socket.try_clone()?, Interest::READABLE) }?;
     loop {
         let mut ready = socket.readable().await?;
-        refused.take_ports();
+        refused.take_ports().await;
         ready.clear_ready();
         // Later answers wait for the next turn, however many connections a program makes.
         tokio::time::sleep(Duration::from_millis(20)).await;

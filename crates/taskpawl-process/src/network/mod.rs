@@ -2,6 +2,7 @@
 //! asked for.
 
 mod address;
+mod asker;
 mod client_hello;
 mod dns;
 mod forwarder;
@@ -13,6 +14,7 @@ mod refused_ports;
 mod resolver;
 
 pub use address::special_address;
+pub(crate) use asker::{CallLookup, Source, Transport};
 pub(crate) use forwarder::Forwarder;
 pub use grant::{HostGrant, InvalidHostGrant, powerful_server};
 pub(crate) use layout::{Layout, MAX_ENDPOINTS, RESOLVER, lookup_order, resolver_settings};

@@ -16,7 +16,6 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socke
 
 use super::layout::is_of_name;
 use super::own_listener::OwnListener;
-use super::refused::RefusedAccess;
 
 /// The bytes of each packet that are delivered. The ports are within the first of them, whatever options the packet has.
 const SNAP: u32 = 96;
@@ -105,6 +104,8 @@ fn filter() -> Vec<libc::sock_filter> {
 struct Answer {
     address: IpAddr,
     port: u16,
+    /// The port of the program.
+    client: u16,
     is_refused: bool,
 }
 
@@ -117,8 +118,9 @@ impl Answer {
             _ => return None,
         };
         let tcp = packet.get(head..)?;
-        let port = u16::from_be_bytes(tcp.get(..2)?.try_into().ok()?);
-        Some(Self { address, port, is_refused: u32::from(*tcp.get(13)?) & RST_ACK == RST_ACK })
+        let port = |at: usize| Some(u16::from_be_bytes(tcp.get(at..at + 2)?.try_into().ok()?));
+        let (port, client) = (port(0)?, port(2)?);
+        Some(Self { address, port, client, is_refused: u32::from(*tcp.get(13)?) & RST_ACK == RST_ACK })
     }
 
     /// Returns whether the address is that of this machine for programs outside.
@@ -131,6 +133,15 @@ impl Answer {
             }
         }
     }
+}
+
+/// Answers to connections of programs.
+#[derive(Debug, Default)]
+pub(super) struct PortAnswers {
+    /// Ports at which only a server outside listens, each with the port of the program.
+    pub(super) refused: Vec<(u16, u16)>,
+    /// Ports that have answered.
+    pub(super) answered: Vec<u16>,
 }
 
 /// The packet socket of a supervisor, and the ports at which its programs listen or have listened.
@@ -157,24 +168,30 @@ impl PortWatch {
         &self.socket
     }
 
-    /// Reads all waiting answers. Returns the ports that were refused, and those that have answered.
-    pub(super) fn drain(&self) -> (Vec<RefusedAccess>, Vec<RefusedAccess>) {
+    /// Returns whether no server of the run has listened at a port, and one of this machine does.
+    pub(super) fn is_only_outside(&self, port: u16) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        !state.answered.contains(&port) && state.listens_outside(port)
+    }
+
+    /// Reads all waiting answers.
+    pub(super) fn drain(&self) -> PortAnswers {
         let mut buffer = [0; SNAP as usize];
-        let (mut refused, mut answered) = (Vec::new(), Vec::new());
+        let mut answers = PortAnswers::default();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Bounded, so that a program which connects without end does not hold the reader.
         for _ in 0..4096 {
             let Ok((_, length)) = recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) else { break };
             let answer = buffer.get(..length).and_then(Answer::read).filter(Answer::is_of_machine);
-            let Some(Answer { port, is_refused, .. }) = answer else { continue };
+            let Some(Answer { port, client, is_refused, .. }) = answer else { continue };
             if !is_refused {
                 state.answered.insert(port);
-                answered.push(RefusedAccess::Port { port });
+                answers.answered.push(port);
             } else if !state.answered.contains(&port) && state.listens_outside(port) {
-                refused.push(RefusedAccess::Port { port });
+                answers.refused.push((port, client));
             }
         }
-        (refused, answered)
+        answers
     }
 }
 
@@ -233,8 +250,10 @@ mod tests {
         packet[0] = 0x45;
         packet[12..16].copy_from_slice(&[127, 0, 0, 1]);
         packet[20..22].copy_from_slice(&5432_u16.to_be_bytes());
+        packet[22..24].copy_from_slice(&9090_u16.to_be_bytes());
         packet[33] = 0x14;
-        let answer = Answer { address: Ipv4Addr::LOCALHOST.into(), port: 5432, is_refused: true };
+        let answer =
+            Answer { address: Ipv4Addr::LOCALHOST.into(), port: 5432, client: 9090, is_refused: true };
         assert_eq!(Answer::read(&packet), Some(answer));
         assert!(answer.is_of_machine());
     }

@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::asker::Source;
 use super::dns::{Answer, Question};
 use super::grant::is_name;
 use super::layout::Layout;
@@ -47,9 +48,9 @@ impl Names {
     }
 
     /// Returns the answer for a name, and records a refusal.
-    fn answer(&self, name: &str, refused: &RefusedLog) -> Answer {
+    async fn answer(&self, name: &str, source: Source, refused: &RefusedLog) -> Answer {
         let Some(index) = self.layout.find(name).filter(|_| is_name(name)) else {
-            refused.add(RefusedAccess::Host { name: name.to_owned() });
+            refused.add(RefusedAccess::Host { name: name.to_owned() }, source).await;
             return Answer::NoSuchName;
         };
         let named = &self.layout.names[index];
@@ -57,7 +58,8 @@ impl Names {
         if let Some(address) = named.addresses.get(slot) {
             return Answer::Address(*address);
         }
-        refused.add(RefusedAccess::TooManyNames { beneath: named.name.clone(), name: name.to_owned() });
+        let (beneath, name) = (named.name.clone(), name.to_owned());
+        refused.add(RefusedAccess::TooManyNames { beneath, name }, source).await;
         Answer::Failure
     }
 
@@ -72,11 +74,14 @@ impl Names {
         slot
     }
 
-    fn reply(&self, message: &[u8], refused: &RefusedLog) -> Option<Vec<u8>> {
+    async fn reply(&self, message: &[u8], source: Source, refused: &RefusedLog) -> Option<Vec<u8>> {
         let question = Question::read(message)?;
         // The root and other names that are none are answered, but are no access to a host.
-        let answer =
-            if question.name.is_empty() { Answer::NoSuchName } else { self.answer(&question.name, refused) };
+        let answer = if question.name.is_empty() {
+            Answer::NoSuchName
+        } else {
+            self.answer(&question.name, source, refused).await
+        };
         Some(question.answered(answer))
     }
 
@@ -85,7 +90,7 @@ impl Names {
         let mut buffer = vec![0; MAX_QUESTION];
         loop {
             let (length, from) = socket.recv_from(&mut buffer).await?;
-            if let Some(reply) = self.reply(&buffer[..length], refused) {
+            if let Some(reply) = self.reply(&buffer[..length], Source::udp(from.port()), refused).await {
                 // The program may have closed its socket; then it waits for no answer.
                 let _ = socket.send_to(&reply, from).await;
             }
@@ -104,21 +109,27 @@ impl Names {
                 connections.join_next().await;
             }
             while connections.try_join_next().is_some() {}
-            let (stream, _) = listener.accept().await?;
+            let (stream, from) = listener.accept().await?;
             let (names, refused) = (Arc::clone(&self), Arc::clone(&refused));
             connections.spawn(async move {
                 // An error or a timeout closes the connection, which is all that the program has to know.
-                let _ = timeout(PATIENCE, names.answer_stream(stream, &refused)).await;
+                let _ =
+                    timeout(PATIENCE, names.answer_stream(stream, Source::tcp(from.port()), &refused)).await;
             });
         }
     }
 
-    async fn answer_stream(&self, mut stream: TcpStream, refused: &RefusedLog) -> io::Result<()> {
+    async fn answer_stream(
+        &self,
+        mut stream: TcpStream,
+        source: Source,
+        refused: &RefusedLog,
+    ) -> io::Result<()> {
         loop {
             let length = usize::from(stream.read_u16().await?);
             let mut message = vec![0; length];
             stream.read_exact(&mut message).await?;
-            let Some(reply) = self.reply(&message, refused) else { return Ok(()) };
+            let Some(reply) = self.reply(&message, source, refused).await else { return Ok(()) };
             let length = u16::try_from(reply.len()).map_err(io::Error::other)?;
             stream.write_u16(length).await?;
             stream.write_all(&reply).await?;
@@ -134,26 +145,30 @@ mod tests {
     use super::*;
     use crate::profile::Profile;
 
-    #[test]
-    fn names_beneath_a_wildcard_get_addresses_until_none_is_left() {
+    #[tokio::test]
+    async fn names_beneath_a_wildcard_get_addresses_until_none_is_left() {
         let hosts = ["*.example.org", "a.example.org"].map(|host| host.parse().unwrap()).into();
         let names = Names::new(Layout::of(&Profile { hosts, ..Profile::default() }));
         let refused = RefusedLog::default();
+        refused.begin(1);
         let address = |last| Answer::Address(Ipv4Addr::new(127, 64, 0, last));
-        assert_eq!(names.answer("x.example.org", &refused), address(2));
-        assert_eq!(names.answer("y.example.org", &refused), address(3));
-        assert_eq!(names.answer("x.example.org", &refused), address(2));
-        assert_eq!(names.answer("a.example.org", &refused), address(1));
+        assert_eq!(names.answer("x.example.org", Source::udp(9), &refused).await, address(2));
+        assert_eq!(names.answer("y.example.org", Source::udp(9), &refused).await, address(3));
+        assert_eq!(names.answer("x.example.org", Source::udp(9), &refused).await, address(2));
+        assert_eq!(names.answer("a.example.org", Source::udp(9), &refused).await, address(1));
         assert_eq!(names.at(1, 1).as_deref(), Some("y.example.org"));
         assert_eq!(names.at(1, 2), None);
         for number in 2..NAMES_PER_WILDCARD {
-            assert!(matches!(names.answer(&format!("{number}.example.org"), &refused), Answer::Address(_)));
+            assert!(matches!(
+                names.answer(&format!("{number}.example.org"), Source::udp(9), &refused).await,
+                Answer::Address(_)
+            ));
         }
-        assert_eq!(refused.since(0), []);
-        assert_eq!(names.answer("z.example.org", &refused), Answer::Failure);
-        assert_eq!(names.answer("other.example", &refused), Answer::NoSuchName);
+        assert_eq!(refused.of(1).await, []);
+        assert_eq!(names.answer("z.example.org", Source::udp(9), &refused).await, Answer::Failure);
+        assert_eq!(names.answer("other.example", Source::udp(9), &refused).await, Answer::NoSuchName);
         let (beneath, name) = ("example.org".to_owned(), "z.example.org".to_owned());
         let other = RefusedAccess::Host { name: "other.example".to_owned() };
-        assert_eq!(refused.since(0), [RefusedAccess::TooManyNames { beneath, name }, other]);
+        assert_eq!(refused.of(1).await, [RefusedAccess::TooManyNames { beneath, name }, other]);
     }
 }

@@ -68,7 +68,7 @@ fn confine(
     privileges::drop_capabilities().map_err(|error| Refusal::step("dropping capabilities", error))?;
     privileges::hide_from_programs().map_err(|error| Refusal::step("hiding from programs", error))?;
     // Last: the filter denies some system calls that the steps above make.
-    syscalls::filter(enforcement.network, enforcement.mounts)?;
+    syscalls::filter(enforcement)?;
     Ok((landlock_rules::own_room(), listening))
 }
 

@@ -16,6 +16,9 @@ use crate::sandbox::refusal::Refusal;
 /// The newest Landlock version whose rules were tested. The `landlock` crate drops the rules that an older kernel does not know.
 const NEWEST: ABI = ABI::V7;
 
+/// The last version without rules for the network and for signals.
+const FILES_ALONE: ABI = ABI::V3;
+
 /// Directories that are never opened as a whole: they hold devices with all data of the machine, and other processes.
 const SPECIAL: [&str; 2] = ["/dev", "/proc"];
 
@@ -53,6 +56,7 @@ impl LandlockRules<'_> {
         if status.ruleset == RulesetStatus::NotEnforced {
             return Err(Refusal::new("Landlock is not enforced", advice));
         }
+        let version = if faults::is_on(Fault::OldLandlock) { FILES_ALONE as i32 } else { version };
         let version = version.cast_unsigned();
         gaps.extend(self.gaps(version));
         Ok(version)
@@ -76,10 +80,10 @@ impl LandlockRules<'_> {
     fn rules(&self) -> Result<RulesetCreated, RulesetError> {
         let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
         if !faults::is_on(Fault::NoScope) {
-            rules = rules.scope(Scope::from_all(NEWEST))?;
+            rules = rules.scope(Scope::from_all(known()))?;
         }
         if self.network == NetworkWall::Filter {
-            rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+            rules = rules.handle_access(AccessNet::from_all(known()))?;
         }
         let mut rules = rules.create()?;
         for (path, access) in self.accesses() {
@@ -170,6 +174,11 @@ pub(super) fn own_room() -> Option<OwnedFd> {
     let rules = rules.create().ok()?;
     let everywhere = PathBeneath::new(PathFd::new("/").ok()?, AccessFs::Refer);
     rules.add_rule(everywhere).ok()?.into()
+}
+
+/// Returns the version whose rules for other things than files are used.
+fn known() -> ABI {
+    if faults::is_on(Fault::OldLandlock) { FILES_ALONE } else { NEWEST }
 }
 
 fn reading() -> BitFlags<AccessFs> {

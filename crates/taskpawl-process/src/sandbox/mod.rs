@@ -28,3 +28,4 @@ pub(crate) use cgroup::leave as leave_cgroup;
 pub(crate) use enforce::{Enforced, enforce};
 pub use links::{Way, follow};
 pub(crate) use places::Places;
+pub(crate) use sockets::{ListeningSocket, listening_sockets};

@@ -16,6 +16,7 @@ use rustix::mount::{
 use super::layers;
 use super::places::{Places, is_beneath};
 use super::sockets::Sockets;
+use crate::faults::{self, Fault};
 use crate::profile::Substitute;
 
 /// Directories that hold the sockets and files of other programs. Programs see an empty directory in their place, with only the paths of
@@ -53,6 +54,9 @@ pub(super) struct Covered {
 
 /// Stops mount propagation, so that later mounts of this process stay invisible to all other processes.
 pub(super) fn make_private() -> io::Result<()> {
+    if faults::is_on(Fault::NoMounts) {
+        return Err(rustix::io::Errno::PERM.into());
+    }
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 

@@ -184,15 +184,50 @@ fn named_sockets() -> Vec<PathBuf> {
 
 /// Asks the kernel for all unix sockets that are bound to files.
 fn bound_sockets() -> io::Result<Vec<Bound>> {
+    let bound = all_sockets(u32::MAX)?.into_iter().filter_map(|socket| {
+        let (_, inode) = socket.file?;
+        // An accepted connection reports the name of its listener and is skipped. A bound socket that does not listen yet may listen later.
+        (socket.is_datagram || [TCP_LISTEN, TCP_CLOSE].contains(&socket.state))
+            .then(|| Bound { name: name_of(&socket.name), inode })
+    });
+    Ok(bound.collect())
+}
+
+/// A unix socket, as the kernel describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListeningSocket {
+    /// The inode of the socket itself, which the links in `/proc/PID/fd` name.
+    pub(crate) inode: u32,
+    /// The device and the inode of the file that it is bound to.
+    pub(crate) file: Option<(u32, u32)>,
+    name: Vec<u8>,
+    is_datagram: bool,
+    state: u8,
+}
+
+impl ListeningSocket {
+    /// Returns the name of an abstract socket, without the leading zero.
+    pub(crate) fn abstract_name(&self) -> Option<&[u8]> {
+        self.name.strip_prefix(&[0]).filter(|_| self.file.is_none())
+    }
+}
+
+/// Returns the listening unix sockets of the current network namespace.
+pub(crate) fn listening_sockets() -> io::Result<Vec<ListeningSocket>> {
+    all_sockets(1 << TCP_LISTEN)
+}
+
+/// Asks the kernel for the unix sockets in these states.
+fn all_sockets(states: u32) -> io::Result<Vec<ListeningSocket>> {
     let socket =
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
-    send(&socket, &request(), SendFlags::empty())?;
+    send(&socket, &request(states), SendFlags::empty())?;
     let mut found = Vec::new();
     while receive(&socket, &mut found)? {}
     Ok(found)
 }
 
-fn request() -> Vec<u8> {
+fn request(states: u32) -> Vec<u8> {
     let length = u32::try_from(MESSAGE_HEAD + REQUEST).unwrap_or_default();
     let mut bytes = Vec::with_capacity(MESSAGE_HEAD + REQUEST);
     bytes.extend(length.to_ne_bytes());
@@ -200,8 +235,8 @@ fn request() -> Vec<u8> {
     bytes.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
     bytes.extend([0; 8]);
     bytes.extend([u8::try_from(libc::AF_UNIX).unwrap_or_default(), 0, 0, 0]);
-    // Sockets in every state, with any inode.
-    bytes.extend(u32::MAX.to_ne_bytes());
+    // Sockets with any inode.
+    bytes.extend(states.to_ne_bytes());
     bytes.extend([0; 4]);
     bytes.extend(UDIAG_SHOW_NAME_AND_VFS.to_ne_bytes());
     bytes.extend([0; 8]);
@@ -209,7 +244,7 @@ fn request() -> Vec<u8> {
 }
 
 /// Receives one packet of answers; returns whether more follow.
-fn receive(socket: &OwnedFd, found: &mut Vec<Bound>) -> io::Result<bool> {
+fn receive(socket: &OwnedFd, found: &mut Vec<ListeningSocket>) -> io::Result<bool> {
     let mut buffer = vec![0_u8; 64 << 10];
     let (_, length) = recv(socket, &mut buffer[..], RecvFlags::empty())?;
     let mut rest = buffer.get(..length).unwrap_or_default();
@@ -223,7 +258,7 @@ fn receive(socket: &OwnedFd, found: &mut Vec<Bound>) -> io::Result<bool> {
                 let errno = number(body, 0).map_or(0, u32::cast_signed);
                 return Err(io::Error::from_raw_os_error(-errno));
             }
-            SOCK_DIAG_BY_FAMILY => found.extend(bound(body)),
+            SOCK_DIAG_BY_FAMILY => found.extend(described(body)),
             _ => {}
         }
         rest = next;
@@ -238,26 +273,22 @@ fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((short(bytes, 4)?, body, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
-/// Reads a socket that other programs can connect or send to through a file.
-fn bound(body: &[u8]) -> Option<Bound> {
-    let (kind, state) = (*body.get(1)?, *body.get(2)?);
+/// Reads the description of a socket.
+fn described(body: &[u8]) -> Option<ListeningSocket> {
+    let (kind, state, inode) = (*body.get(1)?, *body.get(2)?, number(body, 4)?);
     let is_datagram = i32::from(kind) == libc::SOCK_DGRAM;
-    // An accepted connection reports the name of its listener and is skipped. A bound socket that does not listen yet may listen later.
-    if !(is_datagram || state == TCP_LISTEN || state == TCP_CLOSE) {
-        return None;
-    }
-    let (mut name, mut inode) = (PathBuf::new(), None);
+    let (mut name, mut file) = (Vec::new(), None);
     let mut rest = body.get(UNIX_HEAD..)?;
     while let Some((kind, value, next)) = attribute(rest) {
         match kind {
-            UNIX_DIAG_NAME => name = name_of(value),
-            UNIX_DIAG_VFS => inode = number(value, 0),
+            UNIX_DIAG_NAME => name = value.to_vec(),
+            // An abstract socket has a name and no file.
+            UNIX_DIAG_VFS => file = number(value, 4).zip(number(value, 0)),
             _ => {}
         }
         rest = next;
     }
-    // An abstract socket has a name and no inode.
-    Some(Bound { name, inode: inode? })
+    Some(ListeningSocket { inode, file, name, is_datagram, state })
 }
 
 fn name_of(value: &[u8]) -> PathBuf {
@@ -359,7 +390,7 @@ mod tests {
     #[test]
     fn odd_answers_of_the_kernel_are_left_out() {
         for bytes in [&[][..], &[1, 2, 3], &[255; 40], &[0; 64], &[4, 0, 0, 0, 20, 0, 0, 0]] {
-            assert!(bound(bytes).is_none());
+            assert!(described(bytes).is_none_or(|socket| socket.file.is_none()));
             let _ = message(bytes);
         }
     }

@@ -6,7 +6,7 @@ use seccompiler::{
 };
 
 use crate::faults::{self, Fault};
-use crate::profile::NetworkWall;
+use crate::profile::{Enforcement, NetworkWall};
 use crate::sandbox::refusal::Refusal;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -122,7 +122,7 @@ const DISK_PRIORITIES_OF_USER: u64 = 3;
 const HARMLESS_FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 /// Denies system calls to this process and all its descendants, for good.
-pub(super) fn filter(network: NetworkWall, has_mounts: bool) -> Result<(), Refusal> {
+pub(super) fn filter(enforcement: &Enforcement) -> Result<(), Refusal> {
     if faults::is_on(Fault::NoFilter) {
         return Ok(());
     }
@@ -132,21 +132,20 @@ pub(super) fn filter(network: NetworkWall, has_mounts: bool) -> Result<(), Refus
             "use a kernel with `CONFIG_SECCOMP_FILTER` on x86_64 or aarch64",
         )
     };
-    let programs = programs(network, has_mounts).map_err(|error| refuse(&error))?;
+    let programs = programs(enforcement).map_err(|error| refuse(&error))?;
     programs.iter().try_for_each(|program| apply_filter(program).map_err(|error| refuse(&error)))
 }
 
-fn programs(network: NetworkWall, has_mounts: bool) -> Result<Vec<BpfProgram>, BackendError> {
+fn programs(enforcement: &Enforcement) -> Result<Vec<BpfProgram>, BackendError> {
     let target: TargetArch = std::env::consts::ARCH.try_into()?;
     let program = |rules: Rules, errno: libc::c_int| {
         let action = SeccompAction::Errno(errno.cast_unsigned());
         SeccompFilter::new(rules, SeccompAction::Allow, action, target)?.try_into()
     };
     let mut denied = denied()?;
-    denied.insert(libc::SYS_socket, sockets(network, has_mounts)?);
-    if !has_mounts {
-        denied.insert(libc::SYS_socketpair, datagram_pairs()?);
-    }
+    denied.extend(scheduling(enforcement.own_processes)?);
+    denied.insert(libc::SYS_socket, sockets(enforcement.network, enforcement.mounts)?);
+    denied.insert(libc::SYS_socketpair, datagram_pairs()?);
     Ok(vec![
         #[cfg(target_arch = "x86_64")]
         without_second_numbering(),
@@ -167,7 +166,6 @@ fn denied() -> Result<Rules, BackendError> {
     // A process may still change its own limits (process id 0).
     let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
     rules.insert(libc::SYS_prlimit64, vec![one(others)?]);
-    rules.extend(scheduling()?);
     rules.extend(set_ids()?);
     let types = |command| one(SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, command)?);
     rules.insert(libc::SYS_ioctl, TERMINAL_COMMANDS.into_iter().map(types).collect::<Result<_, _>>()?);
@@ -199,23 +197,28 @@ fn set_ids() -> Result<Rules, BackendError> {
     Ok(rules)
 }
 
-/// Denies scheduling changes of processes other than the caller and its process group.
+/// Denies scheduling changes of all processes of the user, and without a process namespace of any process but the caller.
 ///
 /// The kernel allows them for all processes of the same user that have an id in the process namespace, and no Landlock rule restricts them.
-/// `sched_setaffinity` stays
-/// allowed: libraries call it with the ids of their own threads, and a filter cannot tell whose id that is.
-fn scheduling() -> Result<Rules, BackendError> {
+/// In a namespace of the run these are its own. There a thread may change others by number, as libraries do with their own threads
+/// (`pthread_setschedparam`), and a filter cannot tell whose id that is. `sched_setaffinity` stays allowed everywhere for that reason.
+fn scheduling(own_processes: bool) -> Result<Rules, BackendError> {
     let is_number =
         |argument, op, number| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, number);
     let others = |argument| one(is_number(argument, SeccompCmpOp::Ne, 0)?);
     let all_of_user = |kind| one(is_number(0, SeccompCmpOp::Eq, kind)?);
-    Ok(Rules::from([
-        (libc::SYS_setpriority, vec![others(1)?, all_of_user(PRIORITIES_OF_USER)?]),
-        (libc::SYS_ioprio_set, vec![others(1)?, all_of_user(DISK_PRIORITIES_OF_USER)?]),
-        (libc::SYS_sched_setscheduler, vec![others(0)?]),
-        (libc::SYS_sched_setparam, vec![others(0)?]),
-        (libc::SYS_sched_setattr, vec![others(0)?]),
-    ]))
+    let mut rules = Rules::from([
+        (libc::SYS_setpriority, vec![all_of_user(PRIORITIES_OF_USER)?]),
+        (libc::SYS_ioprio_set, vec![all_of_user(DISK_PRIORITIES_OF_USER)?]),
+    ]);
+    if !own_processes {
+        rules.entry(libc::SYS_setpriority).or_default().push(others(1)?);
+        rules.entry(libc::SYS_ioprio_set).or_default().push(others(1)?);
+        for number in [libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr] {
+            rules.insert(number, vec![others(0)?]);
+        }
+    }
+    Ok(rules)
 }
 
 /// Returns the rules that deny `socket`. An empty list denies every socket. Connected pairs come from another system call.
@@ -228,23 +231,32 @@ fn sockets(network: NetworkWall, has_mounts: bool) -> Result<Vec<SeccompRule>, B
     };
     let is_other = HARMLESS_FAMILIES.map(|harmless| family(SeccompCmpOp::Ne, harmless));
     let mut rules = vec![SeccompRule::new(is_other.into_iter().collect::<Result<_, _>>()?)?];
-    if !has_mounts {
+    if has_mounts {
+        for kind in DATAGRAMS {
+            rules.push(SeccompRule::new(vec![family(SeccompCmpOp::Eq, libc::AF_UNIX)?, is_kind(kind)?])?);
+        }
+    } else {
         // No mount covers the sockets of other programs, and some of those programs carry out any command of a client.
         rules.push(one(family(SeccompCmpOp::Eq, libc::AF_UNIX)?)?);
     }
     Ok(rules)
 }
 
-/// Returns the rules that deny `socketpair` for datagrams, needed where no mount covers the sockets of other programs. One end of such a
-/// pair can send to any of them by its path. The kernel makes a datagram pair for `SOCK_RAW`, too.
+/// The kinds of unix sockets that send to any path without `connect`, which the broker decides about. The kernel makes a datagram socket
+/// for `SOCK_RAW`, too.
+const DATAGRAMS: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
+
+/// Returns the rules that deny `socketpair` for datagrams: one end of such a pair can send to any path.
 fn datagram_pairs() -> Result<Vec<SeccompRule>, BackendError> {
+    DATAGRAMS.into_iter().map(|kind| one(is_kind(kind)?)).collect()
+}
+
+/// Compares the kind of a new socket.
+fn is_kind(kind: libc::c_int) -> Result<SeccompCondition, BackendError> {
     // The mask leaves the flags `SOCK_CLOEXEC` and `SOCK_NONBLOCK` out.
     const KINDS: u64 = 0xf;
-    let of_kind = |kind: libc::c_int| {
-        let kind = u64::from(kind.cast_unsigned());
-        one(SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(KINDS), kind)?)
-    };
-    [libc::SOCK_DGRAM, libc::SOCK_RAW].into_iter().map(of_kind).collect()
+    let kind = u64::from(kind.cast_unsigned());
+    SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(KINDS), kind)
 }
 
 fn one(condition: SeccompCondition) -> Result<SeccompRule, BackendError> {

@@ -4,7 +4,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpgid, kill_process, kill_process_group, wait, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpgid, getpid, kill_process, kill_process_group, wait, waitpid,
+};
 
 use super::process_tree::{self, Children, FileId};
 use super::signals::{self, Child};
@@ -204,6 +206,21 @@ impl Calls {
             // Check this last: a process may have started to exit between the previous checks.
             None if process_tree::is_ending(process) => Origin::Ending,
             None => Origin::Hidden,
+        }
+    }
+
+    /// Returns the call of a running program or of one of its descendants.
+    pub(super) fn call_of_program(&self, process: Pid) -> Option<u64> {
+        let mut process = process;
+        loop {
+            if self.is_leader(process) {
+                return self.leaders.get(&process).copied();
+            }
+            let parent = process_tree::parent_of(process)?;
+            if parent == getpid() {
+                return self.call_of(process);
+            }
+            process = parent;
         }
     }
 

@@ -7,8 +7,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -17,6 +18,7 @@ use rustix::io::Errno;
 use rustix::net::Shutdown;
 use rustix::process::Signal;
 use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
 
 use super::socket::{Message, Received, pair, receive};
 use super::wire::{Hello, Reply, Request, Start, VERSION};
@@ -24,7 +26,7 @@ use super::{bwrap, process_tree};
 use crate::error::SpawnError;
 use crate::faults;
 use crate::group::Streams;
-use crate::network::{Forwarder, RefusedLog};
+use crate::network::{CallLookup, Forwarder, RefusedAccess, RefusedLog, Source};
 use crate::profile::{Enforcement, Level, Profile, Sandbox};
 use crate::sandbox::{Refusal, leave_cgroup};
 use crate::spawn_spec::SpawnSpec;
@@ -32,6 +34,9 @@ use crate::supervisor::marker::MARKER;
 
 /// Time limit for the handshake. Another program in place of the supervisor may never send anything.
 const GREETING: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
+
+/// Time limit for the answer to which call a socket belongs. The program that asked waits as long.
+const QUESTION: Duration = Duration::from_secs(1);
 
 /// The engine's side of a supervisor.
 ///
@@ -70,6 +75,8 @@ struct State {
     /// Messages that did not fit into the socket: at most a start and two signals per program.
     outbox: VecDeque<Message>,
     stage: Stage,
+    /// The waiters for the calls of sockets.
+    questions: HashMap<u64, oneshot::Sender<Option<u64>>>,
     /// Listening sockets of the sandbox, until the handshake is complete.
     sockets: Vec<OwnedFd>,
 }
@@ -183,6 +190,7 @@ impl Link {
             refused: Arc::default(),
             profile,
         });
+        link.refused.find_calls_by(Arc::new(Askers(Arc::downgrade(&link))));
         link.send_start(lock)?;
         let reader = Arc::clone(&link);
         std::thread::Builder::new().name("taskpawl-reader".to_owned()).spawn(move || reader.read(child))?;
@@ -218,6 +226,8 @@ impl Link {
         let mut state = self.state();
         if !matches!(state.stage, Stage::Over(_)) {
             state.waiting.insert(id, sender);
+            // Before the program can ask for anything.
+            self.refused.begin(id);
             self.send(&mut state, message);
         }
         Ok(Ticket { link: Arc::clone(self), id, receiver, ending: None })
@@ -228,9 +238,18 @@ impl Link {
         self.enforcement.get().cloned()
     }
 
-    /// Returns the record of the network access that programs were refused.
-    pub(crate) fn refused(&self) -> &RefusedLog {
-        &self.refused
+    /// Asks the supervisor for the call of a socket; `None` if it is not known in time.
+    async fn find_call(&self, source: Source) -> Option<u64> {
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut state = self.state();
+            state.last_id += 1;
+            let question = state.last_id;
+            state.questions.insert(question, sender);
+            let message = Message::new(Request::FindCall { question, source }.to_bytes(), Vec::new()).ok()?;
+            self.send(&mut state, message);
+        }
+        timeout(QUESTION, receiver).await.ok()?.ok()?
     }
 
     /// Blocks until the handshake is complete, and returns the restrictions of the sandbox.
@@ -333,6 +352,7 @@ impl Link {
         let mut state = self.state();
         state.stage = Stage::Over(reason);
         state.waiting.clear();
+        state.questions.clear();
         state.outbox.clear();
         self.progress.send_replace(Progress::Gone);
         drop(state);
@@ -419,6 +439,19 @@ impl Link {
                     state.sockets.append(&mut descriptors);
                     continue;
                 }
+                Reply::RefusedPort { call, port } => {
+                    self.refused.add_port(call, port);
+                    continue;
+                }
+                Reply::RefusedSocket { call, path } => {
+                    self.refused.add_to(call, RefusedAccess::Socket { path });
+                    continue;
+                }
+                Reply::FoundCall { question, call } => {
+                    // An error means that the question has timed out.
+                    let _ = state.questions.remove(&question).map(|sender| sender.send(call));
+                    continue;
+                }
                 Reply::Hello(hello) => {
                     self.finish_handshake(&mut state, hello)?;
                     continue;
@@ -475,7 +508,22 @@ fn new_mark(supervisor: &Child) -> String {
     format!("{outer}{random:016x}.")
 }
 
+/// Finds the calls of sockets through the supervisor. Weak, because the link has the record that asks.
+#[derive(Debug)]
+struct Askers(Weak<Link>);
+
+impl CallLookup for Askers {
+    fn call_of(&self, source: Source) -> Pin<Box<dyn Future<Output = Option<u64>> + Send + '_>> {
+        Box::pin(async move { self.0.upgrade()?.find_call(source).await })
+    }
+}
+
 impl Ticket {
+    /// Returns the network access that the program was refused so far.
+    pub(crate) async fn refused(&self) -> Vec<RefusedAccess> {
+        self.link.refused.of(self.id).await
+    }
+
     /// Waits until the program has ended, or its status can no longer become known.
     ///
     /// # Cancel safety
@@ -510,5 +558,6 @@ impl Drop for Ticket {
         if self.ending.is_none() && !self.receiver.is_terminated() {
             self.kill();
         }
+        self.link.refused.end(self.id);
     }
 }

@@ -1,7 +1,9 @@
 //! The supervisor process, which owns the programs of a run, and the connection to it.
 
+mod askers;
 mod bwrap;
 mod calls;
+mod connect;
 mod entry;
 mod link;
 mod marker;

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use rustix::fs::Timespec;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
@@ -78,7 +79,7 @@ fn all() -> Vec<Pid> {
     names.filter_map(|name| Pid::from_raw(name.to_str()?.parse().ok()?)).collect()
 }
 
-fn parent_of(process: Pid) -> Option<Pid> {
+pub(super) fn parent_of(process: Pid) -> Option<Pid> {
     let [parent] = fields_of(&format!("/proc/{}/stat", process.as_raw_pid()), [4])?;
     Pid::from_raw(parent.parse().ok()?)
 }
@@ -199,6 +200,23 @@ pub(super) fn open_files(process: Pid) -> Vec<FileId> {
             Some((file.dev(), file.ino()))
         })
         .collect()
+}
+
+/// Returns whether a process has one of the sockets with these inodes open.
+pub(super) fn holds_socket(process: Pid, inodes: &[String]) -> bool {
+    let links: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_pid())) else { return false };
+    entries.flatten().any(|entry| {
+        std::fs::read_link(entry.path())
+            .is_ok_and(|link| links.iter().any(|socket| link == Path::new(socket)))
+    })
+}
+
+/// Returns the process of a thread.
+pub(super) fn process_of(thread: Pid) -> Option<Pid> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", thread.as_raw_pid())).ok()?;
+    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    Pid::from_raw(group.trim().parse().ok()?)
 }
 
 /// Returns the file of a descriptor.

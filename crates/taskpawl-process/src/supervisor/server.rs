@@ -2,16 +2,20 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
+use super::askers;
 use super::calls::Calls;
+use super::connect::{Broker, Reach, RecentSources};
 use super::signals::ChildSignals;
 use super::socket::{MAX_DESCRIPTORS, Message, Received, receive};
 use super::wire::{Hello, Reply, Request, VERSION};
 use crate::faults::{self, Fault};
+use crate::profile::{Enforcement, NetworkWall, Profile};
 use crate::sandbox::{Enforced, enforce};
 
 /// Serves the engine at the other end of standard input until it is gone. Returns the exit code.
@@ -51,11 +55,11 @@ fn prepare() -> io::Result<ChildSignals> {
 }
 
 fn supervise(socket: OwnedFd, signals: &ChildSignals) -> io::Result<()> {
-    let Some(Greeted { mark, lock, room }) = shake_hands(&socket)? else { return Ok(()) };
-    let mut server = Server { socket, calls: Calls::new(mark, room)?, outbox: VecDeque::new() };
+    let Some(Greeted { calls, recent, lock }) = shake_hands(&socket)? else { return Ok(()) };
+    let mut server = Server { socket, calls, recent, outbox: VecDeque::new() };
     let ended = server.serve(signals);
     if !faults::is_on(Fault::NoSweep) {
-        server.calls.kill_everything();
+        server.calls().kill_everything();
     }
     // Release the lock last: while it is held, the run may still have processes.
     drop(lock);
@@ -64,10 +68,9 @@ fn supervise(socket: OwnedFd, signals: &ChildSignals) -> io::Result<()> {
 
 /// The result of the handshake.
 struct Greeted {
-    mark: String,
+    calls: Arc<Mutex<Calls>>,
+    recent: Arc<RecentSources>,
     lock: Option<OwnedFd>,
-    /// See [`Enforced`].
-    room: Option<OwnedFd>,
 }
 
 /// Receives the first message, sets up the sandbox, and replies.
@@ -85,6 +88,11 @@ fn shake_hands(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
     let on = enforced.as_mut().ok().and_then(Option::as_mut);
     let (room, sockets) = on.map(|on| (on.room.take(), std::mem::take(&mut on.sockets))).unwrap_or_default();
     hand_out(sockets, socket)?;
+    let calls = Arc::new(Mutex::new(Calls::new(start.mark.into_owned(), room)?));
+    let recent = Arc::<RecentSources>::default();
+    if let (Some(profile), Ok(Some(enforced))) = (&start.profile, &mut enforced) {
+        broker_connections(profile, &mut enforced.enforcement, &calls, &recent, socket)?;
+    }
     let (is_ready, reply) = match enforced {
         Ok(enforced) => (start.version == VERSION, Reply::Hello(hello(enforced))),
         Err(refusal) => (false, Reply::Refused(refusal)),
@@ -93,7 +101,31 @@ fn shake_hands(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
     reply.write(&mut bytes);
     Message::new(bytes, Vec::new())?.send(socket)?;
     let lock = lock.filter(|_| !faults::is_on(Fault::EarlyLock));
-    Ok(is_ready.then(|| Greeted { mark: start.mark.into_owned(), lock, room }))
+    Ok(is_ready.then_some(Greeted { calls, recent, lock }))
+}
+
+/// Starts the broker of connections. Must come after all other restrictions, and before the first program.
+fn broker_connections(
+    profile: &Profile,
+    enforcement: &mut Enforcement,
+    calls: &Arc<Mutex<Calls>>,
+    recent: &Arc<RecentSources>,
+    engine: &OwnedFd,
+) -> io::Result<()> {
+    // Otherwise there are no sockets to connect. Inside another sandbox, whose supervisor makes the connections, there are none either.
+    let has_sockets = enforcement.mounts && enforcement.network != NetworkWall::Filter;
+    if !has_sockets || faults::is_on(Fault::NoConnectBroker) {
+        return Ok(());
+    }
+    let granted = [profile.write.as_slice(), &profile.read].concat();
+    let reach = Reach { is_shared: enforcement.network == NetworkWall::Open, granted };
+    let started = Broker::start(&reach, Arc::clone(calls), Arc::clone(recent), engine.try_clone()?);
+    if let Err(error) = started {
+        enforcement.gaps.push(format!(
+            "sockets of other programs that appear during the run can be connected to: connections are not made by the supervisor ({error})"
+        ));
+    }
+    Ok(())
 }
 
 /// Sends listening sockets to the engine, and closes them here.
@@ -126,12 +158,17 @@ fn hello(enforced: Option<Enforced>) -> Hello {
 
 struct Server {
     socket: OwnedFd,
-    calls: Calls,
+    calls: Arc<Mutex<Calls>>,
+    recent: Arc<RecentSources>,
     /// Replies that did not fit into the socket: at most two per program, whose number the engine bounds.
     outbox: VecDeque<Message>,
 }
 
 impl Server {
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Serves until the engine closes its end or dies.
     fn serve(&mut self, signals: &ChildSignals) -> io::Result<()> {
         loop {
@@ -144,7 +181,7 @@ impl Server {
                 // Cleared before reaping: a child that ends in between raises the signal again and is not
                 // missed.
                 signals.clear();
-                let replies = self.calls.reap();
+                let replies = self.calls().reap();
                 self.queue_replies(&replies)?;
             }
             if socket.contains(PollFlags::IN) {
@@ -177,13 +214,17 @@ impl Server {
                 let started = if message.lacks_descriptors {
                     Err(Errno::MFILE)
                 } else {
-                    self.calls.start(id, &spec, message.descriptors)
+                    self.calls().start(id, &spec, message.descriptors)
                 };
                 if let Err(error) = started {
                     self.queue_replies(&[Reply::NotStarted { id, errno: error.raw_os_error() }])?;
                 }
             }
-            Request::Signal { id, signal } => self.calls.signal(id, signal),
+            Request::Signal { id, signal } => self.calls().signal(id, signal),
+            Request::FindCall { question, source } => {
+                let call = askers::call_of(&self.calls(), &self.recent, source);
+                self.queue_replies(&[Reply::FoundCall { question, call }])?;
+            }
         }
         Ok(())
     }

@@ -9,12 +9,13 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
+use crate::network::{Source, Transport};
 use crate::profile::{Enforcement, Layers, Level, Network, NetworkWall, Profile, ResourceLimits, Substitute};
 use crate::sandbox::Refusal;
 use crate::spawn_spec::SpawnSpec;
 
 /// The protocol version; the handshake fails if the two sides differ.
-pub(super) const VERSION: u32 = 10;
+pub(super) const VERSION: u32 = 11;
 
 /// A request of the engine.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(super) enum Request<'a> {
     Spawn { id: u64, spec: SpawnSpec<'a> },
     /// Signals all processes of a program.
     Signal { id: u64, signal: Signal },
+    /// Asks for the call whose programs have a socket.
+    FindCall { question: u64, source: Source },
 }
 
 /// The handshake of the engine. From another version only `version` is parsed.
@@ -55,6 +58,12 @@ pub(super) enum Reply {
     NotStarted { id: u64, errno: i32 },
     /// The program ended with this wait status, and no process of it is left that could be recognized.
     Ended { id: u64, status: i32 },
+    /// Answers a question for a call; `None` if no program has the socket.
+    FoundCall { question: u64, call: Option<u64> },
+    /// A program of a call found no listener at a port of the loopback.
+    RefusedPort { call: u64, port: u16 },
+    /// A program of a call could not connect to the socket at an absolute path.
+    RefusedSocket { call: u64, path: PathBuf },
 }
 
 /// The handshake of the supervisor. From another version only `version` is parsed.
@@ -79,6 +88,9 @@ impl Request<'_> {
             Self::Signal { id, signal } => {
                 writer.u8(2).u64(*id).u8(u8::from(*signal != Signal::TERM));
             }
+            Self::FindCall { question, source } => {
+                writer.u8(3).u64(*question).bool(source.transport == Transport::Udp).u32(source.port.into());
+            }
         }
         writer.0
     }
@@ -101,6 +113,12 @@ impl<'a> Request<'a> {
                 let id = reader.u64()?;
                 Self::Signal { id, signal: if reader.u8()? == 0 { Signal::TERM } else { Signal::KILL } }
             }
+            3 => {
+                let (question, is_packet) = (reader.u64()?, reader.bool()?);
+                let transport = if is_packet { Transport::Udp } else { Transport::Tcp };
+                let port = reader.u32()?.try_into().map_err(|_| malformed())?;
+                Self::FindCall { question, source: Source { transport, port } }
+            }
             _ => return Err(malformed()),
         })
     }
@@ -120,6 +138,9 @@ impl Reply {
                 .str(advice)
                 .option(cgroup.as_deref(), |writer, path| writer.text(path.as_os_str())),
             Self::Sockets => writer.u8(4),
+            Self::RefusedPort { call, port } => writer.u8(6).u64(*call).u32((*port).into()),
+            Self::RefusedSocket { call, path } => writer.u8(7).u64(*call).text(path.as_os_str()),
+            Self::FoundCall { question, call } => writer.u8(5).u64(*question).option(*call, Writer::u64),
         };
         *bytes = writer.0;
     }
@@ -139,6 +160,12 @@ impl Reply {
                     cgroup: reader.option(Reader::path)?,
                 }),
                 4 => Self::Sockets,
+                6 => {
+                    let (call, port) = (reader.u64()?, reader.u32()?);
+                    Self::RefusedPort { call, port: port.try_into().map_err(|_| malformed())? }
+                }
+                7 => Self::RefusedSocket { call: reader.u64()?, path: reader.path()? },
+                5 => Self::FoundCall { question: reader.u64()?, call: reader.option(Reader::u64)? },
                 _ => return Err(malformed()),
             });
         }
@@ -515,6 +542,9 @@ mod tests {
             Reply::Sockets,
             Reply::NotStarted { id: 1, errno: 2 },
             Reply::Ended { id: u64::MAX, status: -1 },
+            Reply::FoundCall { question: 1, call: None },
+            Reply::RefusedPort { call: 1, port: 5432 },
+            Reply::RefusedSocket { call: 1, path: "/run/x.sock".into() },
         ];
         let mut bytes = Vec::new();
         for reply in &replies {

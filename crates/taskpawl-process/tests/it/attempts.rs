@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::races;
+
 /// The environment variable with the attempt.
 pub(crate) const ATTEMPT: &str = "TASKPAWL_PROCESS_TEST_ATTEMPT";
 
@@ -56,6 +58,9 @@ fn attempt_of(verb: &str, what: &str, more: Option<&str>) -> io::Result<String> 
         "schedule" => done(schedule(what, more.unwrap().parse().unwrap())),
         "terminal" => terminal(),
         "many" => many(what.parse().unwrap()),
+        "race-address" => races::address(Path::new(what), Path::new(more.unwrap())),
+        "race-descriptor" => races::descriptor(Path::new(what)),
+        "time-connect" => races::time(Path::new(what)),
         other => panic!("unknown attempt: `{other}`"),
     }
 }

@@ -8,6 +8,7 @@ mod engine;
 mod handover;
 mod output;
 mod piped;
+mod races;
 mod sandbox;
 mod start;
 mod supervised;

@@ -19,12 +19,15 @@ use taskpawl_process::{
 use crate::attempts::ATTEMPT;
 use crate::support::{Bench, exactly, supervisor};
 
+mod askers;
+mod connect;
 #[cfg(feature = "faults")]
 mod controls;
 mod hosts;
 mod links;
 mod network;
 mod processes;
+mod socket_matrix;
 
 /// Paths that every program needs.
 const SYSTEM: [&str; 6] = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt"];
@@ -345,7 +348,14 @@ async fn programs_can_schedule_only_themselves() {
         assert!(error.contains("os error 1)"), "{what}: {error}");
     };
     for by in ["priority", "disk", "scheduler", "parameters", "attributes"] {
-        is_denied(format!("schedule {by} {}", neighbour.0.id())).await;
+        let what = format!("schedule {by} {}", neighbour.0.id());
+        if home.enforcement().await.own_processes {
+            // There is no such process for it.
+            let error = home.fails(&what).await;
+            assert!(error.contains("os error 3)"), "{what}: {error}");
+        } else {
+            is_denied(what).await;
+        }
     }
     for by in ["user", "disk-user"] {
         is_denied(format!("schedule {by} 0")).await;
@@ -354,6 +364,18 @@ async fn programs_can_schedule_only_themselves() {
         home.works(&format!("schedule {by} 0")).await;
     }
     assert_eq!(home.shell("nice -n 3 echo done").await.stdout.text, "done\n");
+}
+
+/// Libraries set the scheduling of their own threads by number, and abort if they cannot (`pthread_setschedparam`).
+#[tokio::test]
+async fn a_program_schedules_its_own_threads_by_number() {
+    let home = Home::new();
+    if !home.enforcement().await.own_processes {
+        skip("processes", "scheduling of threads", "this system gives no process namespace");
+        return;
+    }
+    let script = "python3 -c \"import os; os.sched_setscheduler(os.getpid(), os.SCHED_BATCH, os.sched_param(0)); os.setpriority(os.PRIO_PROCESS, os.getpid(), 5); print('done')\"";
+    assert_eq!(home.shell(script).await.stdout.text, "done\n");
 }
 
 #[tokio::test]

@@ -331,8 +331,14 @@ fn tell_named(named: &[NamedAccess], report: &mut Map<String, Value>) {
         return;
     }
     let refused = &mut report["sandbox"]["refused"];
-    let known = refused.as_array().cloned().unwrap_or_default();
-    *refused = known.into_iter().chain(named.iter().map(|access| json!(access))).collect();
+    let mut known = refused.as_array().cloned().unwrap_or_default();
+    for access in named.iter().map(|access| json!(access)) {
+        // The supervisor may have recorded a socket already.
+        if !known.contains(&access) {
+            known.push(access);
+        }
+    }
+    *refused = known.into();
 }
 
 async fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {

@@ -71,6 +71,22 @@ const UNREACHABLE: [&str; 20] = [
     "fetch failed",
 ];
 
+/// Errors of connections that began and were refused, reset or not made in time.
+const CONNECTING: [&str; 12] = [
+    "connection refused",
+    "ECONNREFUSED",
+    "connection reset",
+    "ECONNRESET",
+    "connection closed",
+    "connection aborted",
+    "connection error",
+    "failed to connect",
+    "could not connect",
+    "unable to connect",
+    "network error",
+    "timed out",
+];
+
 /// Words in the errors of programs that create files, or open them for writing.
 const MAKES: [&str; 16] = [
     "copy",
@@ -215,12 +231,38 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) 
         let is_curl = program.argv.iter().any(|word| word.contains("curl")) && CURL.contains(&outcome.code);
         (is_curl && profile.network == Network::None).then(no_network)
     });
-    // A refused name explains an error of the network better than its text, and an error without any hint. Not other errors: many
-    // programs ask for names that they can do without.
+    // A refused name explains an error of the network better than its text. Not other errors: many programs ask for names that they can
+    // do without.
     match hint {
         Some(hint) if hint.grant != Some(Grant::Network) => Some(hint),
-        other => of_refused(&outcome.refused).or(other),
+        other => {
+            let is_known = other.is_some();
+            let explaining: Vec<_> = outcome
+                .refused
+                .iter()
+                .filter(|access| is_known || may_explain(access, &outcome.stderr.text))
+                .cloned()
+                .collect();
+            of_refused(&explaining).or(other)
+        }
     }
+}
+
+/// Returns whether refused access may be the cause of the errors that a program wrote: it wrote none, or they name the host, the port or
+/// a failed connection.
+fn may_explain(access: &RefusedAccess, errors: &str) -> bool {
+    let mut lines = errors.lines().rev().take(LINES);
+    let named = match access {
+        RefusedAccess::Host { name } | RefusedAccess::TooManyNames { name, .. } => name.clone(),
+        RefusedAccess::Address { host, .. } | RefusedAccess::ServerName { host, .. } => host.clone(),
+        RefusedAccess::Port { port } => port.to_string(),
+        RefusedAccess::Socket { path } => path.to_string_lossy().to_lowercase(),
+        RefusedAccess::Further | _ => return false,
+    };
+    errors.trim().is_empty()
+        || lines.any(|line| {
+            says(line, &UNREACHABLE) || says(line, &CONNECTING) || has_words(&line.to_lowercase(), &named)
+        })
 }
 
 /// Returns a hint for the network access that was refused: the flag for the first name that is not granted, or the reason why a granted
@@ -243,7 +285,19 @@ fn of_refused(refused: &[RefusedAccess]) -> Option<Hint> {
         return Some(Hint { text, grant: Some(Grant::Host((*first).to_owned())) });
     }
     let of_port = || refused.iter().find_map(port_hint);
-    refused.iter().find_map(reason_at_granted).map(Hint::from).or_else(of_port)
+    let of_socket = || refused.iter().find_map(socket_hint);
+    refused.iter().find_map(reason_at_granted).map(Hint::from).or_else(of_port).or_else(of_socket)
+}
+
+/// Returns a hint for a socket at which a program of this machine listens. It names no flag to copy: the clients of some such programs can
+/// do everything.
+fn socket_hint(access: &RefusedAccess) -> Option<Hint> {
+    let RefusedAccess::Socket { path } = access else { return None };
+    let path = path.display();
+    let text = format!(
+        "programs tried the socket `{path}` of another program; `taskpawl allow` shows it, and `taskpawl allow --socket {path}` opens it to the programs of a plan"
+    );
+    Some(text.into())
 }
 
 /// Returns a hint for a port at which a server of this machine listens.
@@ -280,7 +334,11 @@ fn reason_at_granted(access: &RefusedAccess) -> Option<String> {
                 "`{name}` is one name too many beneath `*.{beneath}`; grant names that are needed themselves"
             )
         }
-        RefusedAccess::Host { .. } | RefusedAccess::Port { .. } | RefusedAccess::Further | _ => return None,
+        RefusedAccess::Host { .. }
+        | RefusedAccess::Port { .. }
+        | RefusedAccess::Socket { .. }
+        | RefusedAccess::Further
+        | _ => return None,
     })
 }
 

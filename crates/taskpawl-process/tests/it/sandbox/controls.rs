@@ -24,7 +24,7 @@ const ESCAPES: [(&str, &str, bool); 17] = [
     ("namespaces", "write ~/project/.git/config", false),
     ("namespaces filter", "unix ~/other/socket", false),
     ("network", "connect ADDRESS", false),
-    ("network scope", "abstract NAME", false),
+    ("network scope broker", "abstract NAME", false),
     ("scope processes", "signal NEIGHBOUR", false),
     ("landlock capabilities processes", "ptrace NEIGHBOUR", true),
     ("room", "follow /proc/BESIDE/fd/1", false),
@@ -51,6 +51,7 @@ async fn tries_without_layers_what_it_is_told_to() {
             "processes" => Fault::SharedProcesses,
             "filter" => Fault::NoFilter,
             "capabilities" => Fault::KeepCapabilities,
+            "broker" => Fault::NoConnectBroker,
             other => panic!("no layer `{other}`"),
         });
     }

@@ -234,13 +234,23 @@ fn a_refused_name_explains_errors_of_the_network_alone() {
     assert_eq!(unresolved.grant, Some(Grant::Host("registry.test".to_owned())));
     insta::assert_snapshot!(unresolved, @"programs looked up `registry.test` (and 1 more, in `sandbox.refused` of the result), which is not granted; `--allow-host registry.test` lets them reach it, if you trust this name; `taskpawl allow` remembers it");
     assert_eq!(of("", &asked), Some(unresolved));
+    assert_eq!(
+        of("npm error request to https://b.test/x failed", &asked).unwrap().grant,
+        Some(Grant::Host("b.test".to_owned()))
+    );
     // Another error is not blamed on a name that the program can do without.
+    assert_eq!(of("assertion failed: left == right", &asked), None);
     let other = of("write: file too large", &asked).unwrap();
     assert_eq!(other.grant, None);
     // A name in a question can be any text, which must not reach a command line.
     for name in ["x; rm -rf ~", "$(id)", "a b", "-x", "127.0.0.1", "localhost"] {
         assert_eq!(of("", &[host(name)]), None, "{name}");
     }
+    let socket = [RefusedAccess::Socket { path: "/run/x.sock".into() }];
+    let tried = of("x: could not connect to the engine at unix:///run/x.sock", &socket).unwrap();
+    assert_eq!(tried.grant, None);
+    insta::assert_snapshot!(tried, @"programs tried the socket `/run/x.sock` of another program; `taskpawl allow` shows it, and `taskpawl allow --socket /run/x.sock` opens it to the programs of a plan");
+    assert_eq!(of("assertion failed", &socket), None);
     let address = RefusedAccess::Address {
         host: "a.test".to_owned(),
         address: "169.254.169.254".parse().unwrap(),
