@@ -35,6 +35,7 @@ mod private_tmp;
 mod prune;
 mod questions;
 mod recovery;
+mod remembered;
 mod reporter;
 mod required;
 mod runs;

@@ -18,6 +18,9 @@ use taskpawl_model::value::{CallId, Key, RunId, TaskId, paths};
 use taskpawl_model::view::why_interrupted;
 use taskpawl_model::view::{Query, View, ViewResult};
 use taskpawl_model::view::{grants_for, read_task};
+use taskpawl_tools::RememberedGrant;
+
+use crate::remembered::is_given;
 
 /// Number of waiting tasks for which a command is suggested if several wait.
 const MAX_NAMED: usize = 5;
@@ -186,6 +189,8 @@ pub(crate) struct Summarizer {
     pub(crate) stopped_with: u8,
     /// Actor and time for which the suggestions have to be valid.
     pub(crate) asker: Context,
+    /// Grants that later runs have without a flag.
+    pub(crate) remembered: Vec<RememberedGrant>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
@@ -314,7 +319,10 @@ impl Summarizer {
         }
         let mut grants = BTreeSet::new();
         for key in self.with_status(view, Status::Failed)?.into_iter().take(MAX_LISTED) {
-            grants.extend(grants_for(&view.calls(key)?).cloned());
+            let plan = view.task(key)?.and_then(|task| task.plan);
+            let calls = view.calls(key)?;
+            let is_open = |grant: &&Grant| !is_given(&self.remembered, plan.as_deref(), grant);
+            grants.extend(grants_for(&calls).filter(is_open).cloned());
         }
         Ok(grants.into_iter().take(MAX_NAMED).collect())
     }
