@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::value::TaskId;
 use taskpawl::store::{Diagnostic, Location, PlacementError, Severity};
-use taskpawl::tools::{Enforcement, Level, NearRule, NetworkWall, SpawnError};
+use taskpawl::tools::{Enforcement, Isolation, Level, NearRule, NetworkWall, SpawnError};
 use taskpawl::{AskedByRule, CacheLayers, Taskpawl};
 
 use crate::app::App;
@@ -160,7 +160,18 @@ fn gaps(enforcement: &Enforcement) -> String {
     let listed =
         (!enforcement.gaps.is_empty()).then(|| format!("not enforced here: {}", enforcement.gaps.join("; ")));
     let uncounted = enforcement.processes.is_none().then(|| UNCOUNTED.to_owned());
-    listed.into_iter().chain(uncounted).collect::<Vec<_>>().join("; ")
+    let restricted = (enforcement.isolation() != Isolation::A && restricts_namespaces(NAMESPACE_SETTING))
+        .then(|| RESTRICTED.to_owned());
+    listed.into_iter().chain(uncounted).chain(restricted).collect::<Vec<_>>().join("; ")
+}
+
+/// The setting by which AppArmor keeps ordinary users from namespaces with rights.
+const NAMESPACE_SETTING: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+
+const RESTRICTED: &str = "AppArmor restricts namespaces here; the profile in `/usr/share/doc/taskpawl/apparmor` of the Debian package, or `packaging/apparmor` of the source, lifts that for taskpawl alone, as root";
+
+fn restricts_namespaces(setting: &str) -> bool {
+    std::fs::read_to_string(setting).is_ok_and(|value| value.trim() == "1")
 }
 
 /// Reports the restrictions that a program has on this machine.
