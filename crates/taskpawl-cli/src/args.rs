@@ -101,6 +101,7 @@ commands! {
         Watch = "watch" in watch: ReadFiles,
         Serve = "serve" in serve: Change,
         Token = "token" in token: Change,
+        Signal = "signal" in signal: Change,
         Retry = "retry" in retry: Change,
         Reopen = "reopen" in reopen: Change,
         Approve = "approve" in approve: Change,

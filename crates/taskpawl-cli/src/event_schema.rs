@@ -1,7 +1,7 @@
 //! The JSON Schema of an event, as `history` exports it.
 
 use serde_json::{Map, Value, json};
-use taskpawl::model::task::{CallStatus, Cause, ChecklistStatus, Status};
+use taskpawl::model::task::{CallStatus, Cause, ChecklistStatus, SignalStep, Status};
 
 use crate::schema::DRAFT;
 
@@ -53,6 +53,7 @@ fn one_kind(kind: Kind) -> Value {
 fn kinds() -> Vec<Kind> {
     let mut kinds = kinds_of_tasks();
     kinds.extend(kinds_of_runs());
+    kinds.push(signal());
     kinds.push(checklist());
     kinds
 }
@@ -188,6 +189,19 @@ fn kinds_of_tasks() -> Vec<Kind> {
     ]
 }
 
+fn signal() -> Kind {
+    kind(
+        "signal",
+        "A signal was sent, taken by the task of the event, or dropped",
+        vec![
+            ("id", text("Its id"), true),
+            ("name", text("Its name"), true),
+            ("to", text("The only task that may take it"), false),
+            ("step", words(SignalStep::ALL.iter().map(|step| step.as_str())), true),
+        ],
+    )
+}
+
 fn checklist() -> Kind {
     let item = json!({"type": "object", "required": ["id", "title", "status"], "properties": {
         "id": {"type": "number"}, "title": {"type": "string"},
@@ -284,7 +298,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use taskpawl::model::task::BlockedReason;
-    use taskpawl::model::task::{Change, ChecklistChanged, EventKind, PlanApplied, TaskCreated};
+    use taskpawl::model::task::{Change, ChecklistChanged, EventKind, PlanApplied, SignalEvent, TaskCreated};
     use taskpawl::model::value::{CallId, TaskId};
 
     use super::*;
@@ -350,6 +364,12 @@ mod tests {
                 before: Some(chrono::DateTime::UNIX_EPOCH),
             },
             EventKind::ExternalEdit { tasks: vec![on] },
+            EventKind::Signal(Box::new(SignalEvent {
+                id: "s".to_owned(),
+                name: "go".to_owned(),
+                to: Some("t".into()),
+                step: SignalStep::Sent,
+            })),
             EventKind::Checklist(Box::new(ChecklistChanged {
                 scope: "s".to_owned(),
                 items: Vec::new(),

@@ -287,6 +287,7 @@ fn task_fields() -> Value {
         "description": text,
         "priority": words(Priority::ALL.iter().map(|priority| priority.as_str())),
         "dueDate": {"type": "string", "description": "2026-05-31, which is the end of that day in UTC, or 2026-05-31T12:00:00Z"},
+        "notBefore": {"type": "string", "description": "It does not start before this time: 2026-05-31T12:00:00Z, or a date, from its first moment in UTC"},
         "assignee": text,
         "labels": texts,
         "dependencies": texts,

@@ -122,7 +122,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["find"], "glob"),
     (&["search", "rg"], "grep"),
     (&["echo", "print"], "log"),
-    (&["wait", "delay"], "sleep"),
+    (&["delay"], "sleep"),
 ];
 
 fn known_elsewhere(name: &str) -> Option<&'static str> {

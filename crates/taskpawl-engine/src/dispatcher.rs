@@ -245,6 +245,7 @@ impl Dispatcher {
                 Output::Withdraw(key) => self.questions.withdraw(key),
                 Output::Waiting(key) => self.reporter.waiting(key)?,
                 Output::Expire(tasks) => drop(self.manager.command(Command::ExpireApprovals { tasks })?),
+                Output::Wake(tasks) => drop(self.engine.manager.command(Command::Wake { tasks })?),
                 Output::TaskEnded(ended) => self.reporter.task_ended(ended),
                 Output::EndedEarly(ended) => self.reporter.tell(&RunEvent::EndedEarly(ended)),
                 Output::Recover => drop(self.engine.recover()?),

@@ -16,7 +16,7 @@ use taskpawl_model::task::{
 use taskpawl_model::value::Selector;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId, paths};
 use taskpawl_model::view::why_interrupted;
-use taskpawl_model::view::{Query, View, ViewResult};
+use taskpawl_model::view::{Query, View, ViewResult, Waits};
 use taskpawl_model::view::{grants_for, read_task};
 use taskpawl_tools::RememberedGrant;
 
@@ -268,6 +268,10 @@ impl Summarizer {
         Ok(keys)
     }
 
+    fn is_inside(&self, key: Key) -> bool {
+        self.report.scope.as_ref().is_none_or(|scope| scope.contains(&key))
+    }
+
     fn with_status(&self, view: &dyn View, status: Status) -> ViewResult<Vec<Key>> {
         self.find(view, &Query { status: vec![status], ..Query::default() })
     }
@@ -392,8 +396,20 @@ impl Summarizer {
         let held = self.with_status(view, Status::InProgress)?;
         let unlisted = manual.len().saturating_sub(MAX_LISTED) + held.len().saturating_sub(MAX_LISTED);
         for key in held.into_iter().take(MAX_LISTED) {
-            let holder = view.task(key)?.and_then(|task| holder(&task.body.state).map(str::to_owned));
-            waiting.extend(line(view, key, &format!("held by {}", holder.unwrap_or_default()))?);
+            let Some(task) = view.task(key)? else { continue };
+            let reason = match task.body.progress.waiting_for.as_deref() {
+                Some(wait) => wait.to_string(),
+                None => format!("held by {}", holder(&task.body.state).unwrap_or_default()),
+            };
+            waiting.extend(line(view, key, &reason)?);
+        }
+        // Tasks that may not start before a time, and whose gate is open otherwise.
+        for key in view.waiting(Waits::All)?.into_iter().filter(|key| self.is_inside(*key)).take(MAX_LISTED) {
+            let Some(task) = view.task(key)? else { continue };
+            let is_next = view.node(key)?.is_some_and(|node| node.gate.is_to_be_opened());
+            if let Some(wait) = task.body.progress.waiting_for.as_deref().filter(|_| is_next) {
+                waiting.extend(line(view, key, &wait.to_string())?);
+            }
         }
         let mut blocked_unlisted = 0;
         for key in self.with_status(view, Status::Blocked)? {

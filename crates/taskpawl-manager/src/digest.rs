@@ -11,11 +11,11 @@ use taskpawl_model::rules::Means;
 use taskpawl_model::rules::offered;
 use taskpawl_model::task::{
     ActorKind, BlockedReason, CallRecord, CallStatus, FailureClass, Grant, PlanRecord, RunRecord, Status,
-    TaskRecord, TaskStatus, Work,
+    TaskRecord, TaskStatus, WaitingFor, Work,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
-use taskpawl_model::view::{Query, View, ViewResult, grants_for};
+use taskpawl_model::view::{Query, View, ViewResult, Waits, grants_for};
 
 use crate::error::Error;
 use crate::liveness::RunState;
@@ -64,6 +64,9 @@ pub struct Digest {
     pub unrunnable: Listed<UnrunnableTask>,
     /// Tasks that are blocked for a reason of their own: an approval, a decision, a block by hand, or a missing tool.
     pub on_hold: Listed<OnHold>,
+    /// Tasks that wait for a time or a signal, without a run.
+    #[serde(default, skip_serializing_if = "Listed::is_empty")]
+    pub asleep: Listed<Asleep>,
     /// Failed tasks, grouped by tool and class of error. Only the first 50 are grouped.
     pub failed: Listed<Failures>,
     /// Suggested next commands, the most urgent first. They are written as text, and not read back.
@@ -119,6 +122,19 @@ pub struct Held {
     /// The last note on the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// A task that waits for a time or a signal, without a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Asleep {
+    /// The id of the task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// The end of the wait.
+    pub waiting_for: WaitingFor,
 }
 
 /// A run and its progress.
@@ -348,6 +364,7 @@ impl Gatherer<'_> {
             ready_to_run,
             unrunnable,
             on_hold: self.on_hold()?,
+            asleep: self.asleep()?,
             failed: self.failed()?,
             next_actions: Vec::new(),
         })
@@ -407,6 +424,15 @@ impl Gatherer<'_> {
             lease_until: claim.lease_until,
             note: task.body.notes.last().map(|note| note.text.clone()),
         }))
+    }
+
+    fn asleep(&self) -> ViewResult<Listed<Asleep>> {
+        self.first(self.view.waiting(Waits::All)?).try_map(|key| {
+            let Some(task) = self.view.task(key)? else { return Ok(None) };
+            let waiting_for = task.body.progress.waiting_for.as_deref().cloned();
+            let (task, name) = (task.id, task.spec.name.clone());
+            Ok(waiting_for.map(|waiting_for| Asleep { task, name, waiting_for }))
+        })
     }
 
     fn running(&self) -> ViewResult<Listed<Running>> {

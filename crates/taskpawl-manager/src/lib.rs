@@ -15,6 +15,7 @@ mod paths;
 mod pruned;
 mod reads;
 mod redaction;
+mod signals;
 mod source;
 
 pub use digest::Digest;

@@ -15,7 +15,9 @@ pub use import::{
     BoundRecord, DivergingField, Import, ImportMode, ImportReport, ImportedRecord, OlderRecord,
     PreservedField, SourceRecord,
 };
-pub use kinds::{Apply, CallMutation, Command, NewTask, OnChanged, PlanMutation, Prune, Restart, TaskRef};
+pub use kinds::{
+    Apply, CallMutation, Command, NewSignal, NewTask, OnChanged, PlanMutation, Prune, Restart, TaskRef,
+};
 pub use mutation::MutationRequest;
 pub use refusal::{ChangesSince, Conflict, ConflictingChange, HeldBy, Refusal, Remedy};
 pub use round::{

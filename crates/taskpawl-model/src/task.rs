@@ -16,13 +16,16 @@ pub(crate) mod spec;
 pub(crate) mod status;
 pub(crate) mod trace;
 pub(crate) mod trust;
+pub(crate) mod wait;
 pub(crate) mod wire;
 pub(crate) mod work_hash;
 
 pub use actor::{Actor, ActorKind};
 pub use asked::{Artifact, Asked, ToolAnswer, ToolQuestion};
 pub use checklist::{ChecklistItem, ChecklistStatus};
-pub use event::{Change, ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
+pub use event::{
+    Change, ChecklistChanged, Event, EventKind, PlanApplied, SignalEvent, SignalStep, TaskCreated,
+};
 pub use fault::{ERROR_CLASSES, ValueFault, is_identifier, unknown_failure};
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use key_space::{CallIdentity, KeyRequest, KeySpace};
@@ -44,5 +47,8 @@ pub use status::{
 };
 pub use trace::{SpanId, StartInRun, TraceId, run_span_id, task_span_id, trace_id};
 pub use trust::{Origins, UntrustedValue, ValueOrigins};
+pub use wait::{
+    MAX_SIGNAL_DATA, MAX_SIGNALS, SignalRecord, WAIT_TOOL, WaitRequest, WaitingFor, check_signal_name,
+};
 pub use wire::{Metadata, Task, TaskParts, ToolCall};
 pub use work_hash::ShortHash;

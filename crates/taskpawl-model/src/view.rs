@@ -15,11 +15,11 @@ pub(crate) mod undo;
 mod undo_record;
 mod whole;
 
-pub use changes::{CallChange, Changes, EdgeChange, NewEvent, TaskChange};
+pub use changes::{CallChange, Changes, EdgeChange, NewEvent, SignalChange, TaskChange};
 pub use duration_source::DurationSource;
 pub use durations::Durations;
 pub use error::{ViewError, ViewResult};
-pub use find::FindTasks;
+pub use find::{FindTasks, Waits};
 pub use graph::ReadGraph;
 pub use history::ReadHistory;
 pub use query::{EventQuery, Query, SearchText};

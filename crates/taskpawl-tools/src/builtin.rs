@@ -25,6 +25,7 @@ mod read_file;
 mod shell;
 mod silent;
 mod simple;
+mod wait;
 #[cfg_attr(not(feature = "builtin-tools"), allow(dead_code, reason = "only the tools for files walk"))]
 mod walk;
 pub(crate) mod words;
@@ -42,8 +43,12 @@ pub(crate) fn http_request(access: http::HttpAccess) -> Arc<dyn Tool> {
 
 /// Returns all other built-in tools.
 pub(crate) fn local() -> Vec<Arc<dyn Tool>> {
-    let tools: Vec<Arc<dyn Tool>> =
-        vec![Arc::new(simple::Sleep::new()), Arc::new(simple::Log::new()), Arc::new(simple::Fail::new())];
+    let tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(simple::Sleep::new()),
+        Arc::new(wait::Wait::new()),
+        Arc::new(simple::Log::new()),
+        Arc::new(simple::Fail::new()),
+    ];
     #[cfg(feature = "builtin-tools")]
     let tools = [Vec::from(of_files()), tools].concat();
     #[cfg(feature = "programs")]

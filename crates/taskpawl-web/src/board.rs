@@ -346,6 +346,7 @@ fn changes_structure(event: &Event) -> bool {
             | EventKind::RunFinished { .. }
             | EventKind::RunStopRequested { .. }
             | EventKind::RunKilled {}
+            | EventKind::Signal(_)
             | EventKind::Checklist(_)
     )
 }

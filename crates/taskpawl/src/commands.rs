@@ -214,6 +214,20 @@ impl Taskpawl {
         self.one(id, move |manager, ids| manager.reject(ids, reason)).await
     }
 
+    /// Sends a signal to a task that waits for it, see [`Manager::signal`]. Returns its id, and the task that took it.
+    ///
+    /// # Durability
+    /// Once this returns, the signal survives crashes, and exactly one task takes it.
+    pub async fn signal(
+        &self,
+        name: &str,
+        data: serde_json::Value,
+        to: Option<&str>,
+    ) -> Result<(String, Option<TaskId>), Error> {
+        let (name, to) = (name.to_owned(), to.map(str::to_owned));
+        self.manage(move |manager| manager.signal(&name, data, to.as_deref())).await
+    }
+
     /// Adds a note to a task.
     pub async fn note(&self, id: &str, text: &str) -> Result<Task, Error> {
         let text = text.to_owned();

@@ -220,7 +220,9 @@ impl Entry {
         let state = task.body.state.clone();
         let lacking = unrunnable_task(view, &node, means)?.map(|task| task.because);
         let is_unrunnable = lacking.is_some();
+        let wait = task.body.progress.waiting_for.as_deref().map(ToString::to_string);
         let detail = match &state {
+            TaskStatus::Todo | TaskStatus::InProgress { .. } if wait.is_some() => wait,
             TaskStatus::InProgress { .. } => now_doing(&view.calls(key)?),
             TaskStatus::Blocked { reason } => Some(print::reason(&blocked_reason(view, key, reason)?)),
             TaskStatus::Failed { error, .. } => error.lines().next().map(str::to_owned),

@@ -308,6 +308,10 @@ fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String
         }
         EventKind::RunKilled {} => "run ended without finishing".to_owned(),
         EventKind::ExternalEdit { tasks } => format!("the file was edited: {}", print::some(tasks)),
+        EventKind::Signal(signal) => {
+            let to = signal.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
+            format!("signal {}{to} {}", signal.name, signal.step)
+        }
         EventKind::Checklist(list) => {
             let ChecklistChanged { scope, items, .. } = &**list;
             let is_done = |item: &&ChecklistItem| item.status == ChecklistStatus::Completed;

@@ -10,7 +10,7 @@ use taskpawl::model::advice::{CommandLine, Hint};
 use taskpawl::model::command::Refusal;
 use taskpawl::model::task::{Origin, PlanAccess};
 use taskpawl::store::Location;
-use taskpawl::tools::{CallOrigin, Power};
+use taskpawl::tools::{CallOrigin, Power, Ruling};
 use taskpawl_mcp::{
     HttpListener, ListenError, McpServer, Offer, PromptText, ResourceText, ServerOptions, ToolSet,
 };
@@ -174,6 +174,8 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         read_only: args.read_only,
         within,
         approve_elicited: args.approve_elicited,
+        // An agent is no person at a terminal, so that `ask` refuses as well.
+        refuses_signals: app.ruling(Power::Signals)?.ruling != Ruling::Allow,
         lease: app.config()?.lease,
         run: running::configured(app)?,
         found_later: app.servers()?.found_later(),
@@ -237,6 +239,7 @@ pub(super) fn for_page(app: &App, sandbox: &SandboxArgs, read_only: bool) -> Res
     let plans = plans(app, &args)?;
     let options = ServerOptions {
         read_only,
+        refuses_signals: app.ruling(Power::Signals)?.ruling != Ruling::Allow,
         lease: app.config()?.lease,
         run: running::configured(app)?,
         found_later: app.servers()?.found_later(),

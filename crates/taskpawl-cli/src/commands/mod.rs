@@ -53,6 +53,7 @@ pub(crate) mod sandbox;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod signal;
 pub(crate) mod skip;
 pub(crate) mod status;
 pub(crate) mod stop;

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use taskpawl::digest::{Failures, Held, Listed, NextAction, OnHold, Ready, RunNow, Running};
+use taskpawl::digest::{Asleep, Failures, Held, Listed, NextAction, OnHold, Ready, RunNow, Running};
 use taskpawl::model::advice::{Advice, Advised, CommandLine};
 use taskpawl::model::insight::UnrunnableTask;
 use taskpawl::model::task::Status;
@@ -196,13 +196,19 @@ fn list(status: Status) -> Advice {
     Advice::List { status: vec![status] }
 }
 
-fn sections(digest: &Digest, line: &CommandLine) -> [Section; 8] {
+fn sections(digest: &Digest, line: &CommandLine) -> [Section; 9] {
     let ready_list = || line.with("ready");
     let why_ready = || line.of(&Advice::ExplainReady {});
     let in_progress = || line.of(&list(Status::InProgress));
     let next = Listed { items: digest.next_actions.clone(), truncated: false };
     [
         Section::new("Next:", &next, why_ready(), next_line),
+        Section::new(
+            "Waits for a time or a signal:",
+            &digest.asleep,
+            line.of(&list(Status::InProgress)),
+            asleep,
+        ),
         Section::new("Waits for a decision:", &digest.on_hold, line.of(&list(Status::Blocked)), on_hold),
         // Each entry stands for a group of failures.
         Section::new("Failed:", &digest.failed, line.of(&list(Status::Failed)), failure)
@@ -256,6 +262,10 @@ fn theirs(held: &Held) -> String {
 
 fn next_line(next: &NextAction) -> String {
     format!("`{}`: {}", next.command, next.why)
+}
+
+fn asleep(task: &Asleep) -> String {
+    format!("{}: {}", named(task.task.as_str(), &task.name), short(&task.waiting_for.to_string()))
 }
 
 fn on_hold(held: &OnHold) -> String {

@@ -141,7 +141,8 @@ fn short(id: &TaskId) -> &str {
 fn beside(task: &Task) -> String {
     let due = task.options.get("dueDate").and_then(|due| due.as_str());
     let assignee = task.options.get("assignee").and_then(|assignee| assignee.as_str());
-    let claim = task.claim.as_ref().map(|claim| match task.claim_ended {
+    let wait = task.progress.waiting_for.as_deref();
+    let claim = task.claim.as_ref().filter(|_| wait.is_none()).map(|claim| match task.claim_ended {
         None => format!("held by {}", claim.actor),
         Some(ClaimEnd::Expired) => format!("held by {}, whose claim is over", claim.actor),
         Some(ClaimEnd::Killed) => "held by a run that ended without finishing".to_owned(),
@@ -150,6 +151,7 @@ fn beside(task: &Task) -> String {
         due.map(|due| format!("due {}", due.trim_end_matches("T00:00:00Z"))),
         assignee.map(|assignee| format!("for {assignee}")),
         claim,
+        wait.map(ToString::to_string),
         task.ended_by.as_ref().map(ending),
         task.blocked_reason.as_ref().map(reason),
         task.question_over.then(|| "nobody decided in time".to_owned()),

@@ -118,7 +118,10 @@ impl<'a> Sheet<'a> {
         self.field("blocked", task.blocked_reason.as_ref().map(print::reason));
         self.field("over", task.question_over.then(|| OVER.to_owned()));
         self.field("error", task.error.as_deref().map(without_sequences));
-        self.field("held by", task.claim.as_ref().map(|claim| holder(claim, task.claim_ended, now)));
+        let wait = task.progress.waiting_for.as_deref();
+        self.field("waits", wait.map(ToString::to_string));
+        let claim = task.claim.as_ref().filter(|_| wait.is_none());
+        self.field("held by", claim.map(|claim| holder(claim, task.claim_ended, now)));
         self.field("ended by", task.ended_by.as_ref().map(print::ending));
         self.field("priority", Some(task.priority.to_string()));
         self.options(&task.options);

@@ -59,5 +59,6 @@ mod tutorial;
 mod undo;
 mod values;
 mod variables;
+mod waits;
 mod watch;
 mod widths;

@@ -30,6 +30,7 @@ fn use_of(power: Power) -> Option<Use> {
         Power::Variables => {
             Some(Use { args: &[RUN], config: "[sandbox]\nenv = ['DEPLOY_STAGE']\n", ..Use::default() })
         }
+        Power::Signals => run(&["signal", "go"]),
         Power::Mcp => run(&["mcp", "--allow", "sandboxed"]),
         Power::Include => run(&[RUN, "plan.yaml", "--report", "md=run.md", "--include", "output"]),
         Power::Otlp => Some(Use {

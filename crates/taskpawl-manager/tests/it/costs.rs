@@ -96,6 +96,8 @@ impl FindTasks for Counting<'_> {
         running() -> Vec<Key>;
         on_hold(limit: usize) -> Vec<Key>;
         to_be_opened() -> Vec<Key>;
+        waiting(which: Waits<'_>) -> Vec<Key>;
+        next_wake() -> Option<Timestamp>;
     }
 }
 
@@ -104,6 +106,7 @@ impl ReadRuns for Counting<'_> {
         run(id: &RunId) -> Option<RunRecord>;
         runs(limit: usize) -> Vec<RunRecord>;
         pruned_runs(prefix: &str) -> Vec<(RunId, Timestamp)>;
+        signals(name: Option<&str>) -> Vec<SignalRecord>;
         key_space() -> Option<KeySpace>;
     }
 }

@@ -38,7 +38,9 @@ pub(super) fn task(task: &Task) -> Value {
     if let Some(assignee) = task.options.get("assignee") {
         add("assignee", cut_deep(assignee.clone(), LISTED_CHARS));
     }
-    if let Some(claim) = &task.claim {
+    if let Some(wait) = &task.progress.waiting_for {
+        add("waitingFor", json!(wait));
+    } else if let Some(claim) = &task.claim {
         add("heldBy", json!(claim.actor));
     }
     if let Some(ended) = &task.claim_ended {

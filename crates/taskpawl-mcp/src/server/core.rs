@@ -20,8 +20,8 @@ pub(super) enum Core {
 }
 
 /// The actions of `task_update`.
-pub(super) const TASK_ACTIONS: [&str; 9] =
-    ["claim", "renew", "release", "done", "fail", "retry", "reopen", "cancel", "skip"];
+pub(super) const TASK_ACTIONS: [&str; 10] =
+    ["claim", "renew", "release", "done", "fail", "retry", "reopen", "cancel", "skip", "signal"];
 
 impl Core {
     /// All tools, in the order in which a plan is written and carried out.

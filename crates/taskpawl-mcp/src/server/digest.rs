@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use taskpawl::digest::{
-    Action as Deed, Digest, Failures, Held, Listed, NextAction, OnHold, PlanGoal, Ready, RunNow,
+    Action as Deed, Asleep, Digest, Failures, Held, Listed, NextAction, OnHold, PlanGoal, Ready, RunNow,
 };
 use taskpawl::model::insight::{ReadyList, UnrunnableTask, unrunnable_task};
 use taskpawl::model::rules::Means;
@@ -49,6 +49,7 @@ pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
         .with("readyForRuns", list(&digest.ready_to_run, ready))
         .with("forNobody", list(&digest.unrunnable, untaken))
         .with("readyByHand", list(&digest.ready, ready))
+        .with("waitingFor", list(&digest.asleep, asleep))
         .with("onHold", list(&digest.on_hold, on_hold))
         .with("failed", list(&digest.failed, failures))
         .with("more", more(&digest))
@@ -109,6 +110,7 @@ fn more(digest: &Digest) -> Value {
         ("readyForRuns", digest.ready_to_run.truncated),
         ("forNobody", digest.unrunnable.truncated),
         ("readyByHand", digest.ready.truncated),
+        ("waitingFor", digest.asleep.truncated),
         ("onHold", digest.on_hold.truncated),
         ("failed", digest.failed.truncated),
     ];
@@ -160,6 +162,10 @@ fn untaken(task: &UnrunnableTask) -> Value {
     let mut brief = json!(task);
     brief["name"] = json!(brief::cut(&task.name, CHARS));
     brief
+}
+
+fn asleep(task: &Asleep) -> Value {
+    json!({"id": task.task, "name": brief::cut(&task.name, CHARS), "waitingFor": task.waiting_for})
 }
 
 fn on_hold(held: &OnHold) -> Value {

@@ -22,6 +22,8 @@ pub struct ServerOptions {
     pub within: Option<PlanAccess>,
     /// Passes the questions of a run on to the person at the client, if the client supports it.
     pub approve_elicited: bool,
+    /// Sends no signals, because a policy leaves them to people.
+    pub refuses_signals: bool,
     /// Default duration of a claim.
     pub lease: Duration,
     /// Options of runs, unless the call sets others.
@@ -69,6 +71,7 @@ impl Default for ServerOptions {
             read_only: false,
             within: None,
             approve_elicited: false,
+            refuses_signals: false,
             lease: LEASE,
             run: RunOptions::default(),
             found_later: BTreeSet::new(),

@@ -7,7 +7,7 @@ use crate::advice::Advice;
 use crate::command::import::ImportReport;
 use crate::task::record::Node;
 use crate::task::status::{BlockedReason, Status};
-use crate::value::{Key, TaskId};
+use crate::value::{Key, TaskId, Timestamp};
 
 /// Answer to a command.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Answer {
     pub needs: Vec<(Key, Needs)>,
     /// Tasks of this run that pause.
     pub paused: Vec<Paused>,
+    /// First end of the durable waits that began with the command.
+    pub next_wake: Option<Timestamp>,
     /// Report of an apply.
     pub applied: Option<ApplyReport>,
     /// Report of an import.

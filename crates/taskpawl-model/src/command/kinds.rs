@@ -194,6 +194,18 @@ pub enum Command {
         /// Revision of one of the command's events; `None` for this actor's last command that is not undone.
         revision: Option<u64>,
     },
+    /// Sends a signal. The first task that waits for it takes it in the same commit; without one it is kept.
+    Signal(Box<NewSignal>),
+    /// Drops the signals of a name that no task has taken.
+    DropSignals {
+        /// The name.
+        name: String,
+    },
+    /// Ends durable waits whose time has come.
+    Wake {
+        /// Candidates; the command checks each time itself.
+        tasks: Vec<Key>,
+    },
     /// Records the start of a run.
     StartRun(Box<RunStart>),
     /// Records the prefix of idempotency keys without starting a run.
@@ -323,6 +335,7 @@ impl Command {
             | Self::ApproveAhead { task: id, .. }
             | Self::RunOne { id, .. } => vec![id],
             Self::Move { id, parent } => parent.iter().chain([id]).map(String::as_str).collect(),
+            Self::Signal(signal) => signal.to.iter().map(String::as_str).collect(),
             Self::Create(task) => task.parent.iter().map(String::as_str).collect(),
             Self::Delete { ids }
             | Self::Release { ids, .. }
@@ -340,6 +353,8 @@ impl Command {
             | Self::Apply(_)
             | Self::RenamePlan { .. }
             | Self::Undo { .. }
+            | Self::DropSignals { .. }
+            | Self::Wake { .. }
             | Self::Prune(_)
             | Self::StartRun(_)
             | Self::SettleKeys(_)
@@ -376,6 +391,19 @@ pub struct Prune {
     pub files: u64,
     /// Their total size in bytes, for the event.
     pub bytes: u64,
+}
+
+/// A signal to send.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NewSignal {
+    /// Unique id.
+    pub id: String,
+    /// Name, for which tasks wait.
+    pub name: String,
+    /// Data, which becomes the result of the call that takes it.
+    pub data: Value,
+    /// The only task that may take it; `None` for any.
+    pub to: Option<TaskRef>,
 }
 
 /// A task to create.

@@ -54,6 +54,7 @@ impl Command {
             Self::Import(_) => ("import", Hand, true),
             Self::RenamePlan { .. } => ("plan rename", Hand, false),
             Self::Undo { .. } => ("undo", Hand, true),
+            Self::Signal(_) | Self::DropSignals { .. } => ("signal", HandUnrecorded, false),
             Self::Prune(_) => ("prune", Run, false),
             Self::StopRun { .. } => ("stop", HandUnrecorded, false),
             Self::RunOne { .. } => ("run", HandUnrecorded, false),
@@ -65,6 +66,7 @@ impl Command {
             | Self::Report(_)
             | Self::ToolsKnown { .. }
             | Self::PolicyKnown { .. }
+            | Self::Wake { .. }
             | Self::ReturnExpired { .. }
             | Self::ExpireApprovals { .. } => ("run-all-ready", Run, false),
             Self::Settle => ("doctor --fix", Run, false),

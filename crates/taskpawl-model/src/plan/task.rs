@@ -145,6 +145,7 @@ impl<'n> Reader<'n> {
         match key {
             "priority" => spec.priority = self.option(node, Self::priority).unwrap_or_default(),
             "dueDate" => spec.due_date = self.option(node, Self::date),
+            "notBefore" => spec.not_before = self.option(node, Self::date),
             "assignee" => spec.assignee = self.option(node, Self::filled_text),
             "labels" => spec.labels = self.texts(node),
             "trigger" => spec.trigger = self.option(node, Self::trigger),

@@ -71,6 +71,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "description",
         "priority",
         "dueDate",
+        "notBefore",
         "assignee",
         "labels",
         "dependencies",
@@ -130,6 +131,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "subtasks",
     ],
     work: &[
+        "notBefore",
         "trigger",
         "when",
         "forEach",
@@ -174,6 +176,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "granted",
         "cached",
         "changedBeyond",
+        "waitingFor",
     ],
     elsewhere: &[
         (&["dependson", "depends", "after", "requires", "prerequisites", "blockedby"], "write `needs`"),

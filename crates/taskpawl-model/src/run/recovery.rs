@@ -14,7 +14,7 @@ use crate::task::record::{CallRecord, TaskRecord};
 use crate::task::status::{BlockedReason, CallStatus, Claim, Status, TaskStatus};
 use crate::value::Timestamp;
 use crate::value::{CallId, Key, RunId, TaskId};
-use crate::view::{Query, View, ViewResult};
+use crate::view::{Query, View, ViewResult, Waits};
 
 /// The recovery of dead runs and expired leases.
 ///
@@ -23,6 +23,7 @@ use crate::view::{Query, View, ViewResult};
 ///   person or an agent reports the outcome of the call.
 /// - A task of a dead run without running calls is released.
 /// - A task with an expired lease is released.
+/// - A durable wait whose time has come ends. Others go on: no process belongs to them.
 /// - An approval that was not decided in time is decided as its plan says.
 /// - The record of a dead run is closed with the time of the recovery. It gets no end and no exit code, because both
 ///   are unknown.
@@ -31,6 +32,8 @@ pub struct Plan {
     dead: BTreeMap<RunId, DeadRun>,
     expired: Vec<(Key, TaskId)>,
     undecided: Vec<(Key, TaskId)>,
+    /// Tasks whose durable waits are over.
+    woken: Vec<Key>,
 }
 
 /// The data of one dead run.
@@ -118,13 +121,14 @@ impl Plan {
             planner.add_tasks(&mut plan, held)?;
             planner.add_records(&mut plan)?;
             planner.add_undecided(&mut plan)?;
+            plan.woken = view.waiting(Waits::Due(now))?;
         }
         Ok(plan)
     }
 
     /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.dead.is_empty() && self.expired.is_empty() && self.undecided.is_empty()
+        self.dead.is_empty() && self.expired.is_empty() && self.undecided.is_empty() && self.woken.is_empty()
     }
 
     /// Returns the commands of the plan, each with the run it acts for. They fit into one commit.
@@ -145,6 +149,9 @@ impl Plan {
         if !self.undecided.is_empty() {
             let tasks = self.undecided.iter().map(|(key, _)| *key).collect();
             commands.push((None, Command::ExpireApprovals { tasks }));
+        }
+        if !self.woken.is_empty() {
+            commands.push((None, Command::Wake { tasks: self.woken.clone() }));
         }
         commands
     }

@@ -113,6 +113,8 @@ pub enum Output {
     Waiting(Key),
     /// The deadlines of these questions have passed: write that.
     Expire(Vec<Key>),
+    /// The durable waits of these tasks are over: write that.
+    Wake(Vec<Key>),
     /// A task ended.
     TaskEnded(EndedTask),
     /// A limit was reached: fewer tasks start, or none.
@@ -272,6 +274,7 @@ impl RunLoop {
     /// task, of a limit or of a question.
     pub fn next_alarm(&self) -> Option<Timestamp> {
         let alarms = [self.state.next_alarm(), self.ledger.next_deadline(), self.questions.next_end()];
+        let alarms = alarms.into_iter().chain([self.run_view.next_wake()]);
         alarms.into_iter().flatten().min()
     }
 
@@ -473,8 +476,15 @@ impl RunLoop {
     /// Takes in what others wrote. The longer nothing happens, the longer the next pause is.
     fn take_changes<H: Host>(&mut self, host: &mut H, outputs: &mut Vec<Output>) -> Result<(), H::Error> {
         let expired = self.questions.expired(host.now());
-        let has_expired = !expired.is_empty();
+        let mut has_expired = !expired.is_empty();
         outputs.extend(has_expired.then_some(Output::Expire(expired)));
+        let now = host.now();
+        if self.run_view.next_wake().is_some_and(|wake| wake <= now) {
+            let run_view = &mut self.run_view;
+            let woken = host.read(|view| Ok(run_view.take_due(view, now)?))?;
+            has_expired |= !woken.is_empty();
+            outputs.extend((!woken.is_empty()).then_some(Output::Wake(woken)));
+        }
         let revision = host.revision(self.run_view.seen())?;
         if self.ignores_others {
             return Ok(());
@@ -537,6 +547,9 @@ impl RunLoop {
         outputs.extend(host.read(|view| Ok(questions.drop_settled(view)?))?);
         let may_be_decided =
             self.questions.is_asking() || (self.waits_for_agents && self.questions.is_any_open());
-        Ok(prospects.more_may_come() || self.lookup.running > 0 || may_be_decided)
+        // A wait that is over brings work as soon as that is written.
+        let now = host.now();
+        let is_waking = self.run_view.next_wake().is_some_and(|wake| wake <= now);
+        Ok(prospects.more_may_come() || self.lookup.running > 0 || may_be_decided || is_waking)
     }
 }

@@ -16,8 +16,11 @@ use crate::task::event::EventKind;
 use crate::task::record::{Node, Work};
 use crate::task::status::{BlockedReason, Status, TaskStatus};
 use crate::value::Selector;
-use crate::value::{Key, KeyMap, RunId};
-use crate::view::{Query, View, ViewResult};
+use crate::value::{Key, KeyMap, RunId, Timestamp};
+use crate::view::{Query, View, ViewResult, Waits};
+
+/// The number of waits that end in one commit.
+const MAX_WOKEN: usize = 1_000;
 
 /// A run's knowledge of the store, apart from its schedule.
 #[derive(Debug, Clone)]
@@ -35,6 +38,8 @@ pub struct RunView {
     changed: Vec<Key>,
     ranks: Ranks,
     never_fits: BTreeMap<Key, String>,
+    /// The next time at which a durable wait ends, inside the scope or not.
+    next_wake: Option<Timestamp>,
     /// The rules that the run was started with; `rules` adds the capacities that plans declare.
     own_rules: RunRules,
     rules: Arc<RunRules>,
@@ -82,6 +87,7 @@ impl RunView {
             changed: Vec::new(),
             ranks: Ranks::default(),
             never_fits: BTreeMap::new(),
+            next_wake: None,
             own_rules: RunRules::default(),
             rules: Arc::default(),
         }
@@ -170,6 +176,7 @@ impl RunView {
     pub fn begin(&mut self, view: &dyn View, jobs: usize) -> Result<InitialWork, DecideError> {
         self.scope = select(view, &self.selectors)?.map(Arc::new);
         self.seen = view.revision()?;
+        self.next_wake = view.next_wake()?;
         self.take_capacities(view)?;
         let mut ready = view.find(&Query { ready: Some(vec![Work::Calls]), ..Query::default() })?;
         ready.retain(|key| self.is_inside(*key));
@@ -223,6 +230,7 @@ impl RunView {
     pub fn take_plain(&mut self, mut answer: Answer) -> Event {
         self.seen = self.seen.max(answer.revision);
         self.missing_tools.extend(answer.missing_tools);
+        self.next_wake = self.next_wake.into_iter().chain(answer.next_wake).min();
         self.note_too_much(&mut answer.needs);
         let Answer { started, needs, paused, .. } = answer;
         Event::Committed(Box::new(Written { started, ready: self.keep_inside(answer.ready), needs, paused }))
@@ -283,6 +291,7 @@ impl RunView {
             }
         }
         self.seen = revision;
+        self.next_wake = view.next_wake()?;
         if changes.iter().any(|change| matches!(change.kind, EventKind::Applied(_))) {
             self.take_capacities(view)?;
         }
@@ -298,6 +307,23 @@ impl RunView {
         events.extend(self.take_ranks(view, &ready)?);
         events.extend([Event::Ready(self.keep_inside(ready)), Event::OthersWrote]);
         Ok(events)
+    }
+
+    /// Returns the next time at which a durable wait ends.
+    pub(crate) fn next_wake(&self) -> Option<Timestamp> {
+        self.next_wake
+    }
+
+    /// Returns the tasks whose durable waits are over at `now`, at most as many as fit into one commit.
+    ///
+    /// # Errors
+    /// The view cannot be read.
+    pub(crate) fn take_due(&mut self, view: &dyn View, now: Timestamp) -> ViewResult<Vec<Key>> {
+        let mut due = view.waiting(Waits::Due(now))?;
+        // The commit that ends these waits is read like that of another process, and then the next time as well.
+        self.next_wake = if due.is_empty() { view.next_wake()?.filter(|next| *next > now) } else { None };
+        due.truncate(MAX_WOKEN);
+        Ok(due)
     }
 
     /// Returns the work that others may still bring. Agents and people count only if the run waits for them.
@@ -330,7 +356,13 @@ impl RunView {
             if !is_meant(key) {
                 continue;
             }
-            match view.task(key)?.and_then(|task| holder(&task.body.state).cloned()) {
+            let task = view.task(key)?;
+            // The end of a durable wait is known to this run, which ends it.
+            if !wait_for_agents && task.as_ref().is_some_and(|task| task.body.progress.waiting_for.is_some())
+            {
+                continue;
+            }
+            match task.and_then(|task| holder(&task.body.state).cloned()) {
                 Some(run) if run == self.run => {}
                 Some(run) => {
                     prospects.runs.insert(run);
@@ -340,7 +372,8 @@ impl RunView {
         }
         if wait_for_agents && !prospects.agents {
             let ready = view.find(&Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
-            prospects.agents = ready.into_iter().any(|key| self.is_inside(key));
+            prospects.agents =
+                ready.into_iter().chain(view.waiting(Waits::All)?).any(|key| self.is_inside(key));
         }
         Ok(prospects)
     }

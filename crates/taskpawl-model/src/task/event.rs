@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::task::ActorKind;
 use crate::task::checklist::ChecklistItem;
+use crate::task::spec::word_enum;
 use crate::task::status::{BlockedReason, CallStatus, Cause, Status};
 use crate::task::work_hash::ShortHash;
 use crate::value::{CallId, Key, RunId, SharedText, TaskId};
@@ -212,6 +213,8 @@ pub enum EventKind {
         /// The tasks that differ.
         tasks: Vec<TaskId>,
     },
+    /// A signal was sent, taken by a task, or dropped.
+    Signal(Box<SignalEvent>),
     /// The checklist that a model keeps beside its work changed. The event concerns no task.
     Checklist(Box<ChecklistChanged>),
     /// A kind unknown to this version.
@@ -251,6 +254,33 @@ pub struct PlanApplied {
     /// The program to notify, if it changed; empty if the plan no longer names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Vec<String>>,
+}
+
+word_enum! {
+    /// A step in the life of a signal.
+    SignalStep {
+        /// It was sent, and is kept until a task takes it.
+        Sent = "sent",
+        /// The task of the event took it.
+        Taken = "taken",
+        /// It was dropped before a task took it.
+        Dropped = "dropped",
+    }
+}
+
+/// A signal that was sent, taken or dropped. Its data is in the result of the call that takes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignalEvent {
+    /// The id of the signal.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The only task that may take it; absent if any may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<TaskId>,
+    /// The step in its life.
+    pub step: SignalStep,
 }
 
 /// The current content of a checklist.
@@ -299,6 +329,7 @@ impl EventKind {
             Self::RunKilled {} => "run_killed",
             Self::Pruned { .. } => "pruned",
             Self::ExternalEdit { .. } => "external_edit",
+            Self::Signal(_) => "signal",
             Self::Checklist(_) => "checklist",
             Self::Unknown(map) => map.get("type").and_then(Value::as_str).unwrap_or("unknown"),
         }

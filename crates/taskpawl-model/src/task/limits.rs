@@ -7,7 +7,11 @@ use crate::task::spec::TaskSpec;
 
 /// Returns whether a task needs a decision between the opening of its gate and its start.
 pub(crate) fn needs_opening(spec: &TaskSpec, progress: &Progress) -> bool {
-    spec.when.is_some() || spec.for_each.is_some() || spec.approval.is_some() || progress.former_items
+    spec.when.is_some()
+        || spec.for_each.is_some()
+        || spec.approval.is_some()
+        || spec.not_before.is_some()
+        || progress.former_items
 }
 
 /// The maximum nesting of values. JSON readers agree on 128 levels, and records of a store add some around a value.

@@ -15,6 +15,7 @@ use crate::task::policy_hook::{PolicyDecision, PolicyHook, ProposedCall};
 use crate::task::spec::{CallSpec, Origin, Priority, TaskSpec, Trigger, word_enum};
 use crate::task::status::{BlockedReason, CallStatus, Status, TaskStatus};
 use crate::task::trust::{Origins, UntrustedValue, ValueOrigins};
+use crate::task::wait::WaitingFor;
 use crate::value::{CallId, Key, Period, RunId, Shared, SharedText, TaskId};
 use crate::value::{Map, Timestamp};
 
@@ -118,6 +119,9 @@ pub struct Progress {
     /// Files that changed while it ran although it does not declare that it writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_beyond: Vec<String>,
+    /// The durable wait of this task, while no run holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<Box<WaitingFor>>,
     /// The reason why `changed_beyond` is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_unknown: Option<Box<str>>,

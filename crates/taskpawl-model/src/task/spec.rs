@@ -108,6 +108,7 @@ pub(crate) const TASK_FIELDS: &[&str] = &[
     "description",
     "priority",
     "dueDate",
+    "notBefore",
     "assignee",
     "labels",
     "links",
@@ -165,6 +166,9 @@ pub struct TaskSpec {
     /// The due date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_date: Option<Timestamp>,
+    /// The time before which it may not start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
     /// The assigned agent or person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,

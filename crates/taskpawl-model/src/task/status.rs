@@ -296,6 +296,8 @@ word_enum! {
         Unblock = "unblock",
         /// The `release` command of the holder, an expired lease, or recovery after a crash.
         Release = "release",
+        /// A call waits durably: the run gives the task back to the store.
+        Wait = "wait",
         /// The `retry` command.
         Retry = "retry",
         /// The `reopen` command.
@@ -373,6 +375,7 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         },
         Cause::Report => from == S::InProgress && matches!(to, S::Done | S::Failed),
         Cause::Interrupt => from == S::InProgress && to == S::Blocked,
+        Cause::Wait => from == S::InProgress && to == S::InProgress,
         Cause::RunOne | Cause::Block => from == S::Todo && to == S::Blocked,
         Cause::Done => match to {
             S::Done => from == S::Todo || interrupted,

@@ -7,6 +7,7 @@ use crate::command::RequestRecord;
 use crate::task::event::EventKind;
 use crate::task::key_space::KeySpace;
 use crate::task::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord};
+use crate::task::wait::SignalRecord;
 use crate::value::Timestamp;
 use crate::value::{Key, KeyMap, RunId, SharedText, TaskId};
 use crate::view::undo::UndoSnapshot;
@@ -50,6 +51,8 @@ pub struct Changes {
     pub key_space: Option<KeySpace>,
     /// The idempotent request that caused the command, stored so that a repetition does not run it again.
     pub request: Option<RequestRecord>,
+    /// Signals to keep and to remove, in order.
+    pub signals: Vec<SignalChange>,
     /// Commands whose undone mark changes with this one: each with the undo that now undoes it, or `None`.
     pub undone_by: Vec<(u64, Option<u64>)>,
 }
@@ -95,6 +98,15 @@ pub struct EdgeChange {
     pub on: Key,
     /// True if the edge is added; otherwise it is removed.
     pub add: bool,
+}
+
+/// A signal to keep or to remove.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SignalChange {
+    /// Keep it until a task takes it.
+    Keep(Box<SignalRecord>),
+    /// A task took the signal with this id, or it was dropped.
+    Remove(String),
 }
 
 /// An event before the store numbers it.

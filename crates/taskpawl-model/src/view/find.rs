@@ -5,8 +5,34 @@ use std::collections::BTreeSet;
 use super::{Query, ReadGraph, ReadTasks, ViewResult};
 use crate::task::record::{StatusKind, TaskRecord, Work};
 use crate::task::status::{CallStatus, Status};
-use crate::value::{Key, Period};
+use crate::task::wait::WaitingFor;
+use crate::value::{Key, Period, Timestamp};
 use crate::view::DurationSource;
+
+/// A choice of durable waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits<'a> {
+    /// All of them.
+    All,
+    /// Those whose time has come.
+    Due(Timestamp),
+    /// Those for a signal of this name.
+    Signal(&'a str),
+}
+
+impl Waits<'_> {
+    /// The statuses that a waiting task may have.
+    pub const STATUSES: [Status; 3] = [Status::Todo, Status::InProgress, Status::Blocked];
+
+    /// Returns whether a wait is one of these.
+    pub fn is_meant(self, wait: &WaitingFor) -> bool {
+        match self {
+            Self::All => true,
+            Self::Due(now) => wait.time.is_some_and(|time| time <= now),
+            Self::Signal(name) => wait.signal.as_deref() == Some(name),
+        }
+    }
+}
 
 /// Searches over all tasks of a snapshot.
 ///
@@ -90,6 +116,32 @@ pub trait FindTasks: ReadTasks + ReadGraph {
             }
         })?;
         Ok(keys)
+    }
+
+    /// Returns tasks that wait durably, by key.
+    fn waiting(&self, which: Waits<'_>) -> ViewResult<Vec<Key>> {
+        let mut waiting = Vec::new();
+        for key in self.find(&Query { status: Waits::STATUSES.to_vec(), ..Query::default() })? {
+            let task = self.task(key)?;
+            if task
+                .and_then(|task| task.body.progress.waiting_for.clone())
+                .is_some_and(|wait| which.is_meant(&wait))
+            {
+                waiting.push(key);
+            }
+        }
+        waiting.sort_unstable();
+        Ok(waiting)
+    }
+
+    /// Returns the first time at which a durable wait ends.
+    fn next_wake(&self) -> ViewResult<Option<Timestamp>> {
+        let mut next: Option<Timestamp> = None;
+        for key in self.waiting(Waits::All)? {
+            let time = self.task(key)?.and_then(|task| task.body.progress.waiting_for.as_ref()?.time);
+            next = next.into_iter().chain(time).min();
+        }
+        Ok(next)
     }
 
     /// Calls `each` with the duration of the last success of every task, and with the estimate of its author, if known.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use taskpawl_model::command::RequestRecord;
 use taskpawl_model::task::Event;
-use taskpawl_model::task::{Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord};
+use taskpawl_model::task::{
+    Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, SignalRecord, Status, TaskRecord,
+};
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, Period, RunId, TaskId};
 use taskpawl_model::view::DurationSource;
@@ -198,6 +200,11 @@ impl ReadRuns for RemoteView<'_> {
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
         self.all(ViewRequest::PrunedRuns(prefix.to_owned()))
+    }
+
+    /// Signals are taken by runs and sent by people and programs; a call does neither.
+    fn signals(&self, _name: Option<&str>) -> ViewResult<Vec<SignalRecord>> {
+        Ok(Vec::new())
     }
 
     /// Idempotency keys are made by runs, and a call cannot start one.

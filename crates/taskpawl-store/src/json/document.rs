@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use taskpawl_model::command::RequestRecord;
 use taskpawl_model::task::Event;
-use taskpawl_model::task::{KeySpace, PlanRecord, RunRecord, Task};
+use taskpawl_model::task::{KeySpace, PlanRecord, RunRecord, SignalRecord, Task};
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId, TaskId};
 use taskpawl_model::view::ViewResult;
@@ -42,6 +42,9 @@ pub(super) struct Document {
     /// The results of idempotent requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) requests: Vec<RequestRecord>,
+    /// The signals that no task has taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) signals: Vec<SignalRecord>,
     /// The random prefix of idempotency keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key_space: Option<KeySpace>,
@@ -92,6 +95,7 @@ impl Document {
             applied,
             undo: state.undo.values().cloned().collect(),
             requests: state.requests.values().cloned().collect(),
+            signals: state.signals.clone(),
             key_space: state.key_space.clone(),
             index: Index { next_key: state.next_key, tasks: marks },
             extra,

@@ -214,6 +214,7 @@ fn fill(
     }
     state.plans =
         std::mem::take(&mut document.plans).into_iter().map(|plan| (plan.name.clone(), plan)).collect();
+    state.signals = std::mem::take(&mut document.signals);
     state.key_space = document.key_space.take();
     state.runs = std::mem::take(&mut document.runs);
     state.pruned_runs = std::mem::take(&mut document.pruned_runs);

@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 use taskpawl_model::command::RequestRecord;
 use taskpawl_model::task::Event;
 use taskpawl_model::task::{
-    ActorKind, CallRecord, CallStatus, KeySpace, Node, PlanRecord, Priority, RunRecord, Status, TaskRecord,
-    Work,
+    ActorKind, CallRecord, CallStatus, KeySpace, Node, PlanRecord, Priority, RunRecord, SignalRecord, Status,
+    TaskRecord, WaitingFor, Work,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId, SharedText, TaskId};
-use taskpawl_model::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, UndoSnapshot, Undoable};
+use taskpawl_model::view::{
+    CallChange, Changes, EdgeChange, NewEvent, SignalChange, TaskChange, UndoSnapshot, Undoable,
+};
 
 use super::pages::Pages;
 
@@ -69,6 +71,10 @@ pub(crate) struct State {
     pub(crate) undo: BTreeMap<u64, UndoEntry>,
     /// Results of idempotent requests, by actor and request name.
     pub(crate) requests: BTreeMap<(String, String), RequestRecord>,
+    /// The durable waits of tasks.
+    pub(crate) waits: BTreeMap<Key, WaitingFor>,
+    /// Signals that no task has taken, the oldest first.
+    pub(crate) signals: Vec<SignalRecord>,
     /// The random prefix of idempotency keys.
     pub(crate) key_space: Option<KeySpace>,
     pub(crate) counts: BTreeMap<Status, u64>,
@@ -123,6 +129,12 @@ impl State {
         if let Some(before) = changes.requests_gone {
             self.requests.retain(|_, done| done.at >= before);
         }
+        for change in changes.signals {
+            match change {
+                SignalChange::Keep(signal) => self.signals.push(*signal),
+                SignalChange::Remove(id) => self.signals.retain(|signal| signal.id != id),
+            }
+        }
         if changes.key_space.is_some() {
             self.key_space = changes.key_space;
         }
@@ -167,7 +179,12 @@ impl State {
         }
     }
 
+    /// Indexes the lease and the durable wait of a task.
     fn note_lease(&mut self, key: Key, record: &TaskRecord) {
+        self.waits.remove(&key);
+        if let Some(wait) = record.body.progress.waiting_for.as_deref() {
+            self.waits.insert(key, wait.clone());
+        }
         self.leases.remove(&key);
         if let Some(holder) = record.body.state.lease_holder() {
             self.leases.insert(key, holder.clone());
@@ -228,6 +245,7 @@ impl State {
             self.unlink(&entry.node);
             self.ids.remove(id);
             self.leases.remove(&key);
+            self.waits.remove(&key);
             self.running.remove(&key);
         }
         for (task, on) in self.edges_of(key) {

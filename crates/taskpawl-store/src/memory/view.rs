@@ -6,14 +6,14 @@ use std::sync::Arc;
 use taskpawl_model::command::RequestRecord;
 use taskpawl_model::task::Event;
 use taskpawl_model::task::{
-    Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord, Work,
+    Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, SignalRecord, Status, TaskRecord, Work,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, Period, RunId, TaskId};
 use taskpawl_model::view::DurationSource;
 use taskpawl_model::view::{
     EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot, Undoable,
-    ViewResult,
+    ViewResult, Waits,
 };
 
 use super::state::{State, pairs_of};
@@ -141,6 +141,15 @@ impl FindTasks for State {
         Ok(keys.into_iter().take(or_all(limit)).collect())
     }
 
+    fn waiting(&self, which: Waits<'_>) -> ViewResult<Vec<Key>> {
+        let meant = self.waits.iter().filter(|(_, wait)| which.is_meant(wait));
+        Ok(meant.map(|(key, _)| *key).collect())
+    }
+
+    fn next_wake(&self) -> ViewResult<Option<Timestamp>> {
+        Ok(self.waits.values().filter_map(|wait| wait.time).min())
+    }
+
     fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
         for (key, entry) in self.entries.iter() {
             let record = &entry.record;
@@ -167,6 +176,11 @@ impl ReadRuns for State {
         let from = self.pruned_runs.range(RunId::from(prefix)..);
         let found = from.take_while(|(id, _)| id.as_str().starts_with(prefix));
         Ok(found.map(|(id, at)| (id.clone(), *at)).collect())
+    }
+
+    fn signals(&self, name: Option<&str>) -> ViewResult<Vec<SignalRecord>> {
+        let meant = self.signals.iter().filter(|signal| name.is_none_or(|name| signal.name == name));
+        Ok(meant.cloned().collect())
     }
 
     fn key_space(&self) -> ViewResult<Option<KeySpace>> {

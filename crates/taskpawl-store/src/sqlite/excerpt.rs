@@ -21,12 +21,23 @@ pub(super) struct OfBody<'a> {
     pub(super) holder: Option<&'a str>,
     /// The duration of its last successful attempt.
     pub(super) took: Option<String>,
+    /// The end of its durable wait in nanoseconds; [`NEVER`] if only a signal ends it.
+    pub(super) wakes: Option<i64>,
+    /// The name of the signal that it waits for.
+    pub(super) signal: Option<&'a str>,
 }
+
+/// The end of a wait that only a signal ends.
+pub(super) const NEVER: i64 = i64::MAX;
 
 impl<'a> OfBody<'a> {
     pub(super) fn new(body: &'a TaskBody) -> Self {
         let holder = body.state.lease_holder().map(|holder| &**holder);
-        Self { holder, took: body.progress.took.map(|took| took.to_string()) }
+        let wait = body.progress.waiting_for.as_deref();
+        // A time beyond the range of nanoseconds is centuries away.
+        let wakes = wait.map(|wait| wait.time.and_then(|time| time.timestamp_nanos_opt()).unwrap_or(NEVER));
+        let signal = wait.and_then(|wait| wait.signal.as_deref());
+        Self { holder, took: body.progress.took.map(|took| took.to_string()), wakes, signal }
     }
 }
 
@@ -52,12 +63,13 @@ struct Excerpts {
 const ALL: [Excerpts; 4] = [
     Excerpts {
         table: "bodies",
-        select: "SELECT key, body, holder, took FROM bodies",
-        update: "UPDATE bodies SET holder = ?2, took = ?3 WHERE key = ?1",
+        select: "SELECT key, body, holder, took, wakes, signal FROM bodies",
+        update: "UPDATE bodies SET holder = ?2, took = ?3, wakes = ?4, signal = ?5 WHERE key = ?1",
         of_text: |text| {
             parse(text).map(|body| {
-                let OfBody { holder, took } = OfBody::new(&body);
-                vec![holder.map(str::to_owned).into(), took.into()]
+                let OfBody { holder, took, wakes, signal } = OfBody::new(&body);
+                let text = |text: Option<&str>| Value::from(text.map(str::to_owned));
+                vec![text(holder), took.into(), wakes.into(), text(signal)]
             })
         },
     },

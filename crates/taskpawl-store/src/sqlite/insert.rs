@@ -13,7 +13,7 @@ const AT_ONCE: usize = 16;
 /// conflict the earlier rows of the statement remain, so the transaction must be rolled back.
 pub(super) mod one {
     pub(crate) const TASK: &str = "INSERT OR FAIL INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?)";
-    pub(crate) const BODY: &str = "INSERT OR FAIL INTO bodies VALUES (?, ?, ?, ?, ?, ?)";
+    pub(crate) const BODY: &str = "INSERT OR FAIL INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
     pub(crate) const NODE: &str =
         "INSERT OR FAIL INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     pub(crate) const CALL: &str = "INSERT OR FAIL INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)";

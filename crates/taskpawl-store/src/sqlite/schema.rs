@@ -11,7 +11,7 @@ use crate::faults::{self, Fault};
 const APPLICATION_ID: i64 = 0x5450_776C;
 
 /// The migrations: entry `i` leads from version `i` to version `i + 1`. A published migration never changes.
-const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5, V6, V7, V8, V9, V10, V11];
+const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5, V6, V7, V8, V9, V10, V11, V12];
 
 /// The migrations that define a schema version.
 #[derive(Debug, Clone, Copy)]
@@ -168,6 +168,18 @@ ALTER TABLE events ADD COLUMN actor_kind INTEGER;
 /// The random prefix of idempotency keys: one record, which most stores write once.
 const V11: &str = "
 CREATE TABLE key_space (only INTEGER PRIMARY KEY CHECK (only = 0), record TEXT NOT NULL);
+";
+
+/// Durable waits and signals. Both columns repeat values of the JSON text: the end of a wait in nanoseconds (the
+/// largest number if only a signal ends it), and the name of its signal. Thousands of tasks may wait, and a run has to
+/// find the first end without reading them.
+const V12: &str = "
+ALTER TABLE bodies ADD COLUMN wakes INTEGER;
+ALTER TABLE bodies ADD COLUMN signal TEXT;
+CREATE INDEX wakes ON bodies(wakes) WHERE wakes IS NOT NULL;
+CREATE INDEX waits_for_signals ON bodies(signal) WHERE signal IS NOT NULL;
+CREATE TABLE signals (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, record TEXT NOT NULL);
+CREATE INDEX signals_by_name ON signals(name);
 ";
 
 /// The kind of a database file.

@@ -144,6 +144,11 @@ fn statements_read_only_rows_they_return() {
     assert_eq!(detours(connection, &newest), ["USE TEMP B-TREE FOR GROUP BY"]);
     assert!(newest.contains("INDEXED BY events_of_checklists"), "{newest}");
     assert_eq!(detours(connection, sql::LEASES_OF), [""; 0]);
+    assert_eq!(detours(connection, sql::WAITING_FOR_SIGNAL), [""; 0]);
+    assert_eq!(detours(connection, sql::SIGNALS_OF), [""; 0]);
+    assert_eq!(detours(connection, sql::NEXT_WAKE), ["SCAN bodies USING INDEX wakes"]);
+    // Few waits are due at once, and sorting them by key is cheap.
+    assert_eq!(detours(connection, sql::DUE), ["USE TEMP B-TREE FOR ORDER BY"]);
     // Leases are few, and sorting them by key is cheap.
     assert_eq!(detours(connection, sql::LEASES), ["USE TEMP B-TREE FOR ORDER BY"]);
     assert_eq!(detours(connection, sql::RUNNING), ["SCAN calls USING INDEX calls_running"]);

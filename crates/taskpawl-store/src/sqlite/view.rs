@@ -7,17 +7,18 @@ use rusqlite::params;
 use taskpawl_model::command::RequestRecord;
 use taskpawl_model::task::Event;
 use taskpawl_model::task::{
-    Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord, Work,
+    Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, SignalRecord, Status, TaskRecord, Work,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, Period, RunId, TaskId};
 use taskpawl_model::view::DurationSource;
 use taskpawl_model::view::{
     EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot, Undoable,
-    ViewResult,
+    ViewResult, Waits,
 };
 
 use super::cache::TransactionCache;
+use super::excerpt::NEVER;
 use super::find::Statement;
 use super::session::Session;
 use super::{history, rows};
@@ -132,6 +133,16 @@ pub(super) mod sql {
          WHERE actor = ?1 AND undoes IS NULL AND undone_by IS NULL \
          AND coalesce((SELECT actor_kind FROM events WHERE events.revision = undo.revision), ?2) = ?2 \
          ORDER BY revision DESC LIMIT 1";
+    pub(crate) const WAITING: &str =
+        "SELECT key FROM bodies INDEXED BY wakes WHERE wakes IS NOT NULL ORDER BY key";
+    pub(crate) const DUE: &str = "SELECT key FROM bodies INDEXED BY wakes WHERE wakes <= ?1 ORDER BY key";
+    pub(crate) const NEXT_WAKE: &str =
+        "SELECT wakes FROM bodies INDEXED BY wakes WHERE wakes IS NOT NULL ORDER BY wakes LIMIT 1";
+    pub(crate) const WAITING_FOR_SIGNAL: &str =
+        "SELECT key FROM bodies INDEXED BY waits_for_signals WHERE signal = ?1 ORDER BY key";
+    pub(crate) const SIGNALS: &str = "SELECT record FROM signals ORDER BY position";
+    pub(crate) const SIGNALS_OF: &str =
+        "SELECT record FROM signals INDEXED BY signals_by_name WHERE name = ?1 ORDER BY position";
     pub(crate) const REQUESTS_BEFORE: &str = done_before!("SELECT count(*)");
     pub(crate) const FORGET_REQUESTS: &str = done_before!("DELETE");
 }
@@ -317,6 +328,20 @@ impl FindTasks for Session {
         Ok(nodes.iter().filter(|node| node.gate.is_to_be_opened()).map(|node| node.key).collect())
     }
 
+    fn waiting(&self, which: Waits<'_>) -> ViewResult<Vec<Key>> {
+        let key = |row: &rusqlite::Row<'_>| Ok(Key(row.get(0)?));
+        match which {
+            Waits::All => self.all(sql::WAITING, [], key),
+            Waits::Due(now) => self.all(sql::DUE, [rows::Time(now)], key),
+            Waits::Signal(name) => self.all(sql::WAITING_FOR_SIGNAL, [name], key),
+        }
+    }
+
+    fn next_wake(&self) -> ViewResult<Option<Timestamp>> {
+        let first: Option<i64> = self.one(sql::NEXT_WAKE, [], |row| row.get(0))?;
+        Ok(first.filter(|wakes| *wakes != NEVER).map(Timestamp::from_timestamp_nanos))
+    }
+
     fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
         for (sql, source) in [(sql::TOOK, DurationSource::Took), (sql::ESTIMATES, DurationSource::Estimate)] {
             self.each(sql, [], |row| {
@@ -350,6 +375,14 @@ impl ReadRuns for Session {
         let end = format!("{prefix}{}", char::MAX);
         let sql = "SELECT id, at FROM pruned_runs WHERE id >= ?1 AND id < ?2 ORDER BY id";
         self.all(sql, params![prefix, end], |row| Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?)))
+    }
+
+    fn signals(&self, name: Option<&str>) -> ViewResult<Vec<SignalRecord>> {
+        let record = |row: &rusqlite::Row<'_>| rows::json(row, 0);
+        match name {
+            None => self.all(sql::SIGNALS, [], record),
+            Some(name) => self.all(sql::SIGNALS_OF, [name], record),
+        }
     }
 
     fn key_space(&self) -> ViewResult<Option<KeySpace>> {

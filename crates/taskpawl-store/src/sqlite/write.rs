@@ -4,7 +4,7 @@ use rusqlite::params;
 use taskpawl_model::task::{ActorKind, CallRecord, PlanRecord, RunRecord, TaskRecord};
 use taskpawl_model::value::{Key, KeyMap, Shared, TaskId};
 use taskpawl_model::view::ReadGraph;
-use taskpawl_model::view::{Changes, EdgeChange, NewEvent, TaskChange};
+use taskpawl_model::view::{Changes, EdgeChange, NewEvent, SignalChange, TaskChange};
 
 use super::cache::MAX_TASKS;
 use super::excerpt::{self, OfBody};
@@ -50,6 +50,15 @@ impl Session {
         }
         if let Some(before) = changes.requests_gone {
             self.execute(sql::FORGET_REQUESTS, [Time(before)])?;
+        }
+        for change in &changes.signals {
+            match change {
+                SignalChange::Keep(signal) => {
+                    let sql = "INSERT INTO signals (id, name, record) VALUES (?1, ?2, ?3)";
+                    self.execute(sql, params![signal.id, signal.name, self.json(signal)?])?;
+                }
+                SignalChange::Remove(id) => drop(self.execute("DELETE FROM signals WHERE id = ?1", [id])?),
+            }
         }
         if let Some(space) = &changes.key_space {
             let sql = "INSERT OR REPLACE INTO key_space VALUES (0, ?1)";
@@ -105,7 +114,8 @@ impl Session {
         self.insert(one::BODY, new, |(key, record), values| {
             let (body, excerpt) = (bodies.of(self, &record.body)?, OfBody::new(&record.body));
             let (version, updated) = (integer(record.version), Time(record.updated_at));
-            values.give(params![key.0, version, updated, body, excerpt.holder, excerpt.took])
+            let OfBody { holder, took, wakes, signal } = excerpt;
+            values.give(params![key.0, version, updated, body, holder, took, wakes, signal])
         })?;
         if !new.is_empty() && self.has_deleted().map_err(StoreError::from_view)? {
             for (_, record) in new {
@@ -123,8 +133,7 @@ impl Session {
     /// updated, so that SQLite does not touch the indexes.
     fn update_bodies(&self, present: &[(Key, &TaskChange)]) -> Result<(), StoreError> {
         const TEXT: &str = "UPDATE bodies SET version = ?2, updated = ?3, body = ?4 WHERE key = ?1";
-        const ALL: &str =
-            "UPDATE bodies SET version = ?2, updated = ?3, body = ?4, holder = ?5, took = ?6 WHERE key = ?1";
+        const ALL: &str = "UPDATE bodies SET version = ?2, updated = ?3, body = ?4, holder = ?5, took = ?6, wakes = ?7, signal = ?8 WHERE key = ?1";
         let is_known = |(key, change): &&(Key, &TaskChange)| {
             let excerpt = OfBody::new(&change.record.body);
             self.live().known.borrow().task(*key).is_some_and(|before| OfBody::new(&before.body) == excerpt)
@@ -140,7 +149,8 @@ impl Session {
         self.execute_each(ALL, &other, |(key, TaskChange { record, .. }), values| {
             let (version, updated) = (integer(record.version), Time(record.updated_at));
             let (body, excerpt) = (self.json(&record.body)?, OfBody::new(&record.body));
-            values.give(params![key.0, version, updated, body, excerpt.holder, excerpt.took])
+            let OfBody { holder, took, wakes, signal } = excerpt;
+            values.give(params![key.0, version, updated, body, holder, took, wakes, signal])
         })
     }
 

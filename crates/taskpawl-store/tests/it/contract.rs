@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl_model::command::{
-    Apply, Command, IdempotentRequest, NewTask, OnChanged, Prune, Refusal, Request, Round,
+    Apply, Command, IdempotentRequest, NewSignal, NewTask, OnChanged, Prune, Refusal, Request, Round,
 };
 use taskpawl_model::plan::parse_plan;
 use taskpawl_model::task::EventKind;
@@ -15,7 +15,7 @@ use taskpawl_model::task::{
     RunRecord, Status, TaskSpec, TaskStatus, Work,
 };
 use taskpawl_model::value::{Key, RunId, TaskId};
-use taskpawl_model::view::{EventQuery, Query, View, ViewError, ViewResult};
+use taskpawl_model::view::{EventQuery, Query, View, ViewError, ViewResult, Waits};
 use taskpawl_store::{Location, Outcome, Store, StoreError, open, open as open_store};
 
 use crate::support::{accept, after, at, content, create, done, one, request, task, task_with_call};
@@ -25,7 +25,7 @@ type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 23] = [
+    let cases: [Case; 24] = [
         ("requests", an_idempotent_request_is_not_repeated),
         ("undo_by_kind", an_actor_of_another_kind_has_nothing_to_undo),
         ("forgotten", prune_removes_old_requests),
@@ -40,6 +40,7 @@ fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
         ("running", tasks_with_running_calls_are_found),
         ("tools", tools_are_listed_with_their_ready_tasks),
         ("runs", open_runs_are_distinguished_from_ended_ones),
+        ("waits", durable_waits_and_signals_are_found),
         ("keys", the_prefix_of_idempotency_keys_is_stored),
         ("counts", counts_follow_the_statuses),
         ("events", events_are_numbered_and_found_by_task),
@@ -222,6 +223,63 @@ fn open_runs_are_distinguished_from_ended_ones(open: Open<'_>) {
     let events = store.events_since(0, 0).unwrap().len();
     accept(&store, request(Command::CloseRun { id: id(2) }));
     assert_eq!(store.events_since(0, 0).unwrap().len(), events, "a closed run is not closed again");
+}
+
+fn durable_waits_and_signals_are_found(open: Open<'_>) {
+    let store = open();
+    let wait = |id: &str, args: Value| {
+        let args = args.as_object().unwrap().clone();
+        let spec = CallSpec { tool_name: "wait".to_owned(), args, ..CallSpec::default() };
+        create(NewTask { calls: vec![NewCall { id: None, spec: spec.into() }], ..task(id) })
+    };
+    for (id, args) in [
+        ("late", json!({"for": "2h"})),
+        ("early", json!({"for": "1h"})),
+        ("signal", json!({"signal": "go"})),
+        ("other", json!({"signal": "go", "timeout": "3h"})),
+    ] {
+        accept(&store, wait(id, args));
+    }
+    accept(&store, create(NewTask { spec: TaskSpec { not_before: Some(at(60)), ..TaskSpec::default() }, ..task("todo") }));
+    let claims = ["late", "early", "signal", "other"].map(|id| store.view(|view| view.key(id)).unwrap().unwrap());
+    let tools = Arc::new(BTreeSet::from(["wait".to_owned()]));
+    let round = Round { claims: claims.to_vec(), tools, ..Round::default() };
+    let mut round = request(Command::Round(Box::new(round)));
+    round.context.run = Some(RunId::from("run"));
+    assert_eq!(accept(&store, round).next_wake, Some(at(3600)));
+    let waiting = |which: Waits<'_>| {
+        let store = open_again(&store, open);
+        let ids = |view: &dyn View| -> ViewResult<Vec<String>> {
+            view.waiting(which)?.into_iter().map(|key| Ok(view.id(key)?.unwrap().to_string())).collect()
+        };
+        store.view(|view| ids(view)).unwrap()
+    };
+    let next = || open_again(&store, open).view(|view| view.next_wake()).unwrap();
+    assert_eq!(waiting(Waits::All), ["late", "early", "signal", "other", "todo"]);
+    assert_eq!(waiting(Waits::Due(at(3600))), ["early", "todo"]);
+    assert_eq!(waiting(Waits::Signal("go")), ["signal", "other"]);
+    assert_eq!((next(), waiting(Waits::Signal("no"))), (Some(at(60)), Vec::new()));
+    let send = |id: &str, to: Option<&str>| {
+        let (name, to) = ("go".to_owned(), to.map(str::to_owned));
+        let signal = NewSignal { id: id.to_owned(), name, data: json!(id), to };
+        accept(&store, request(Command::Signal(Box::new(signal)))).tasks
+    };
+    assert_eq!(send("one", None), [TaskId::from("signal")]);
+    assert_eq!(send("two", Some("late")), [TaskId::from(""); 0]);
+    assert_eq!(send("three", None), [TaskId::from("other")]);
+    assert_eq!(send("four", None), [TaskId::from(""); 0]);
+    let kept = |name: Option<&str>| {
+        let kept = open_again(&store, open).view(|view| view.signals(name)).unwrap();
+        kept.into_iter().map(|signal| signal.id).collect::<Vec<_>>()
+    };
+    assert_eq!((kept(Some("go")), kept(Some("no"))), (vec!["two".to_owned(), "four".to_owned()], Vec::new()));
+    accept(&store, request(Command::DropSignals { name: "go".to_owned() }));
+    assert_eq!(kept(None), Vec::<String>::new());
+    let keys = store.view(|view| view.waiting(Waits::All)).unwrap();
+    let mut wake = request(Command::Wake { tasks: keys });
+    wake.context.now = at(3600);
+    accept(&store, wake);
+    assert_eq!((waiting(Waits::All), next()), (vec!["late".to_owned()], Some(at(7200))));
 }
 
 fn the_prefix_of_idempotency_keys_is_stored(open: Open<'_>) {

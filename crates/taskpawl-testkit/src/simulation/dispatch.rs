@@ -155,6 +155,10 @@ impl World {
                     self.coverage.add("questions expired by a run");
                     self.runner(run, Command::ExpireApprovals { tasks });
                 }
+                Output::Wake(tasks) => {
+                    self.coverage.add("waits ended by a run");
+                    self.runner(run, Command::Wake { tasks });
+                }
                 Output::EndedEarly(_) => self.coverage.add("limits reached"),
                 Output::Recover => drop(self.plan_recovery(run, false)),
                 Output::LookUp(_)

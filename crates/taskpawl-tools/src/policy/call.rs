@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use crate::sandbox::{SandboxMode, SandboxSettings};
 
 /// Built-in tools that change nothing and only reach files beneath the root.
-pub(crate) const READ_ONLY: &[&str] = &["fail", "glob", "grep", "list_dir", "log", "read_file", "sleep"];
+pub(crate) const READ_ONLY: &[&str] =
+    &["fail", "glob", "grep", "list_dir", "log", "read_file", "sleep", "wait"];
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {

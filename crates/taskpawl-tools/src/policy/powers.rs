@@ -44,6 +44,8 @@ words! {
         Agents = "agents",
         /// Asking a planner for a plan, which gets names of the project.
         Planner = "planner",
+        /// Signals to tasks that wait for them.
+        Signals = "signals",
     }
 }
 
@@ -81,6 +83,7 @@ impl Power {
             Self::Otlp => "send traces",
             Self::Agents => "let a coding agent widen the sandbox",
             Self::Planner => "ask a planner",
+            Self::Signals => "send signals",
         }
     }
 }

@@ -58,7 +58,8 @@ fn head(page: &Page, task: &Task) -> Result<Markup, Problem> {
                     @if let Some(parent) = &task.parent { " · below " (part::task_link(parent)) }
                     @if task.attempt > 0 { " · attempt " (task.attempt) }
                     @if let Some(length) = length { " · " (part::length(length)) }
-                    @if let Some(claim) = &task.claim { " · held by " (part::line(&claim.actor)) }
+                    @if let Some(wait) = &task.progress.waiting_for { " · " (part::line(&wait.to_string())) }
+                    @else if let Some(claim) = &task.claim { " · held by " (part::line(&claim.actor)) }
                 }
                 @if !task.description.is_empty() { p { (part::text(&task.description)) } }
             }

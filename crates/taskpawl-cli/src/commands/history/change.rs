@@ -32,6 +32,7 @@ impl StatusChange {
             Cause::Cached => return format!("{to}, with the result of an earlier success"),
             Cause::Report | Cause::Empty | Cause::Gate | Cause::RunOne | Cause::Interrupt => return to,
             Cause::Ask => return "waits for approval".to_owned(),
+            Cause::Wait => return "waits without a run".to_owned(),
             Cause::Done | Cause::Fail => return format!("marked as {to}"),
             Cause::Block => return "blocked by hand".to_owned(),
             Cause::Skip | Cause::Cancel => return format!("{to}, was {from}"),

@@ -44,7 +44,7 @@ pub(super) fn definition(offer: Offer) -> Definition {
 
 fn definition_of_all() -> Definition {
     Definition {
-        description: "Changes fields, note or state. claim (ttl: 2h) keeps others away; done and fail end work by hand, with next they claim the next task. After a failure: retry (or reopen, which forgets all results) with fields {run: the mended command}. cascade: also what ran after.",
+        description: "Changes fields, note or state. claim (ttl: 2h) keeps others away; done and fail end work by hand, with next they claim the next task. After a failure: retry (or reopen, which forgets all results) with fields {run: the mended command}. cascade: also what ran after. signal ends a wait, with result.",
         input: schema(
             json!({
                 "id": text(),
@@ -52,7 +52,7 @@ fn definition_of_all() -> Definition {
                 "result": {}, "note": text(),
                 "fields": {"type": "object", "description": "run | call | calls, needs, when, forEach, name, priority, dueDate, labels, context …; null clears"},
                 "attempt": number(), "if_version": number(), "ttl": text(), "cascade": switch(),
-                "next": switch(),
+                "next": switch(), "signal": text(),
             }),
             &["id"],
             true,
@@ -83,6 +83,8 @@ struct Arguments {
     cascade: bool,
     #[serde(default)]
     next: bool,
+    #[serde(default)]
+    signal: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -97,6 +99,7 @@ enum Action {
     Reopen,
     Cancel,
     Skip,
+    Signal,
 }
 
 pub(super) fn call(
@@ -135,6 +138,7 @@ pub(super) fn call(
     updated.map_err(|error| at_current_version(error, given))?;
     match arguments.action {
         Some(Action::Retry | Action::Reopen) if !arguments.fields.is_empty() => {}
+        Some(Action::Signal) => arguments.send(caller.reads(), &manager, options, &id)?,
         Some(action) => arguments.act(&manager, &id, action, options.lease)?,
         None => {
             if let Some(note) = &arguments.note {
@@ -199,8 +203,10 @@ impl Arguments {
         let ends = matches!(self.action, Some(Action::Done | Action::Fail));
         let claims = matches!(self.action, Some(Action::Claim | Action::Renew));
         let again = matches!(self.action, Some(Action::Retry | Action::Reopen));
+        let signals = self.action == Some(Action::Signal);
         let useless = [
-            ("result", self.result.is_some() && !ends, "it goes with the actions done and fail"),
+            ("result", self.result.is_some() && !(ends || signals), "it goes with the actions done, fail and signal"),
+            ("signal", self.signal.is_some() && !signals, "it goes with the action signal"),
             ("attempt", self.attempt.is_some() && !ends, "it goes with the actions done and fail"),
             ("ttl", self.ttl.is_some() && !claims, "it goes with the actions claim and renew"),
             ("next", self.next && !ends, "it goes with the actions done and fail"),
@@ -223,7 +229,7 @@ impl Arguments {
     fn check_work(&self) -> Result<(), Refused> {
         let is_work = self.action.is_none_or(|action| match action {
             Action::Claim | Action::Renew | Action::Release | Action::Done | Action::Fail => true,
-            Action::Retry | Action::Reopen | Action::Cancel | Action::Skip => false,
+            Action::Retry | Action::Reopen | Action::Cancel | Action::Skip | Action::Signal => false,
         });
         match (is_work, self.fields.is_empty()) {
             (true, true) => Ok(()),
@@ -248,8 +254,31 @@ impl Arguments {
             | Action::Done
             | Action::Fail
             | Action::Cancel
-            | Action::Skip => None,
+            | Action::Skip
+            | Action::Signal => None,
         }
+    }
+
+    /// Sends a signal to the task: the one that it waits for, unless the call names another.
+    fn send(
+        &self,
+        reads: &Manager,
+        manager: &Manager,
+        options: &ServerOptions,
+        id: &str,
+    ) -> Result<(), Refused> {
+        if options.refuses_signals {
+            return Err(Refused::argument("action", "the policy of this machine leaves signals to people"));
+        }
+        let awaited = reads.get(id)?.progress.waiting_for.and_then(|wait| wait.signal);
+        let Some(name) = self.signal.clone().or(awaited) else {
+            return Err(Refused::argument("signal", "the task waits for no signal: name the one to send"));
+        };
+        manager.signal(&name, self.result.clone().unwrap_or_default(), Some(id))?;
+        if let Some(note) = &self.note {
+            manager.note(id, note)?;
+        }
+        Ok(())
     }
 
     fn act(&self, manager: &Manager, id: &str, action: Action, lease: Duration) -> Result<(), Refused> {
@@ -269,6 +298,7 @@ impl Arguments {
             Action::Reopen => drop(manager.reopen(&ids, self.cascade)?),
             Action::Cancel => drop(manager.cancel(&ids, note)?),
             Action::Skip => drop(manager.skip(&ids, note)?),
+            Action::Signal => {}
         }
         if let Some(note) = self.note.as_ref().filter(|_| matches!(action, Action::Claim | Action::Renew)) {
             manager.note(id, note)?;

@@ -6,6 +6,7 @@ use crate::advice::Advice;
 use crate::command::Amount;
 use crate::rules::means::too_much_text;
 use crate::task::spec::{PERSON, word_enum};
+use crate::task::wait::WaitingFor;
 use crate::value::{CallId, Period, RunId, TaskId};
 use crate::value::{Timestamp, format_time};
 
@@ -94,6 +95,13 @@ pub enum Reason {
         until: Option<Timestamp>,
         /// Failures of the call in this round.
         failures: u32,
+    },
+    /// The task waits durably: for a time or a signal, without a run.
+    Asleep {
+        /// The end of the wait.
+        waiting_for: WaitingFor,
+        /// True if its time has come, so that the next run goes on with it.
+        is_over: bool,
     },
     /// The run that held the task ended without finishing it.
     RunDied {
@@ -214,6 +222,7 @@ impl Reason {
             | Self::StillEnding { .. }
             | Self::Moving {}
             | Self::Running { .. }
+            | Self::Asleep { .. }
             | Self::Paused { .. } => Urgency::Moves,
             Self::WaitsFor { .. }
             | Self::StoppedBy { .. }
@@ -248,6 +257,10 @@ impl Reason {
             Self::ReadyForRun { run: Some(run) } => vec![Advice::HistoryOfRun { run: run.clone() }],
             Self::Unclaimed { assignee } => Advice::to_end(id, assignee.as_deref()),
             Self::Running { .. } | Self::Paused { .. } => vec![Advice::logs(id)],
+            Self::Asleep { is_over: true, .. } => vec![Advice::run_ready_of(id)],
+            Self::Asleep { .. } => {
+                vec![Advice::show(id), Advice::RunReady { only: Vec::new(), wait: true, grants: Vec::new() }]
+            }
             Self::RunDied { .. } => vec![Advice::run_ready(&[]), Advice::DoctorFix {}],
             Self::Held { .. } => {
                 vec![Advice::show(id), Advice::RunReady { only: Vec::new(), wait: true, grants: Vec::new() }]
@@ -303,6 +316,10 @@ impl std::fmt::Display for Reason {
             Self::Running { run, calls, since, .. } => fmt_running(f, run, calls, *since),
             Self::Paused { run, call, until, failures } => {
                 fmt_paused(f, run, call.as_ref(), *until, *failures)
+            }
+            Self::Asleep { waiting_for, is_over: false } => write!(f, "{waiting_for}"),
+            Self::Asleep { waiting_for, is_over: true } => {
+                write!(f, "{waiting_for}: that is over, and the next run goes on with it")
             }
             Self::RunDied { run } => {
                 write!(f, "its run `{run}` ended without finishing; the next run reclaims it")

@@ -8,12 +8,12 @@ use super::search::missing;
 use crate::command::Amount;
 use crate::rules::decide::on_expiry_word;
 use crate::rules::means::{self, Means};
-use crate::task::record::{CallRecord, Node, RunRecord, TaskRecord, Work};
+use crate::task::record::{CallRecord, Node, RunRecord, StatusKind, TaskRecord, Work};
 use crate::task::status::{BlockedReason, CallStatus, Claim, Status, TaskStatus};
 use crate::value::paths;
 use crate::value::{Key, RunId, TaskId};
 use crate::view::read::why_interrupted;
-use crate::view::{Query, View, ViewResult};
+use crate::view::{Query, View, ViewResult, Waits};
 
 /// Most tasks in progress that are compared with a ready task, and most holders that are listed.
 const LOOKED_AT: usize = 1_000;
@@ -21,6 +21,12 @@ const MAX_NAMED: usize = 5;
 
 pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -> ViewResult<Reason> {
     let task = view.task(node.key)?.ok_or_else(|| missing(node.key))?;
+    if let Some(wait) = task.body.progress.waiting_for.as_deref()
+        && (node.status_kind == StatusKind::InProgress || node.gate.is_to_be_opened())
+    {
+        let is_over = Waits::Due(facts.now).is_meant(wait);
+        return Ok(Reason::Asleep { waiting_for: wait.clone(), is_over });
+    }
     Ok(match &task.body.state {
         TaskStatus::Todo => reason_of_ready(view, facts, node, &task)?,
         TaskStatus::InProgress { claim } => reason_of_claim(view, facts, node.key, &task, claim)?,

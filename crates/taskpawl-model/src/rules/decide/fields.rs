@@ -197,7 +197,7 @@ pub(super) fn field_value(record: &TaskRecord, field: &str) -> Value {
 
 pub(super) fn set_spec_field(spec: &mut TaskSpec, field: &str, value: &Value) -> Decided<()> {
     let value = match (field, value) {
-        ("dueDate", Value::String(text)) => Value::String(full_date(text)),
+        ("dueDate" | "notBefore", Value::String(text)) => Value::String(full_date(text)),
         ("name", Value::String(text)) if text.trim().is_empty() => {
             return Err(invalid("name", "it is empty").into());
         }
@@ -207,7 +207,9 @@ pub(super) fn set_spec_field(spec: &mut TaskSpec, field: &str, value: &Value) ->
     let mut map = to_map(spec);
     set_or_remove(&mut map, field, &value);
     *spec = serde_json::from_value(Value::Object(map)).map_err(|error| match field {
-        "dueDate" => invalid(field, "expected a date such as `2030-01-31` or `2030-01-31T09:00:00Z`"),
+        "dueDate" | "notBefore" => {
+            invalid(field, "expected a date such as `2030-01-31` or `2030-01-31T09:00:00Z`")
+        }
         _ => invalid(field, error.to_string()),
     })?;
     Ok(())

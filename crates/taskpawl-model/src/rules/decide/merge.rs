@@ -105,7 +105,9 @@ pub(super) fn is_as_said(
         // Formats may join lines or trim white space.
         "name" | "description" => words(here).eq(words(before)),
         "priority" | "assignee" | "parent" | "metadata.context" => here == before,
-        "dueDate" => here == before || time(here).zip(time(before)).is_some_and(|(one, other)| one == other),
+        "dueDate" | "notBefore" => {
+            here == before || time(here).zip(time(before)).is_some_and(|(one, other)| one == other)
+        }
         "labels" => texts(here).eq(&texts(before)),
         "estimate" => {
             here == before || minutes(here).zip(minutes(before)).is_some_and(|(one, other)| one == other)

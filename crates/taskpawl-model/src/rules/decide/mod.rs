@@ -39,6 +39,7 @@ mod undo;
 mod unknown;
 mod update;
 mod verdict;
+mod wait;
 
 pub(crate) use needs::{Holder, held_paths};
 
@@ -187,6 +188,9 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::RenamePlan { from, to } => draft.rename_plan(from, to),
         Command::Undo { revision } => draft.undo(*revision),
         Command::Prune(prune) => draft.prune(prune),
+        Command::Signal(signal) => draft.signal(signal),
+        Command::DropSignals { name } => draft.drop_signals(name),
+        Command::Wake { tasks } => draft.wake(tasks),
         Command::StartRun(start) => draft.start_run(start),
         Command::SettleKeys(request) => draft.settle_keys(request),
         Command::FinishRun { id, exit, counts } => draft.finish_run(id, *exit, counts),

@@ -48,6 +48,9 @@ impl Draft<'_> {
         if record.body.progress.former_items && self.expand(key, Evaluated::default())? == Ok(false) {
             return Ok(false);
         }
+        if self.starts_later(key, record)? {
+            return Ok(false);
+        }
         let mut decided = Vec::new();
         if let Some(when) = &record.spec.when {
             match flow::holds(self, record, &self.known_calls(key)?, when)? {
@@ -76,7 +79,10 @@ impl Draft<'_> {
             }
         }
         self.cover(key)?;
-        self.update_task(key, |record| record.body.progress.opened = true)?;
+        self.update_task(key, |record| {
+            record.body.progress.opened = true;
+            record.body.progress.waiting_for = None;
+        })?;
         Ok(true)
     }
 
@@ -352,7 +358,7 @@ impl<'t> Template<'t> {
     fn new(parent: &'t TaskRecord, calls: &[CallRecord]) -> Self {
         let mut spec = TaskSpec::clone(&parent.spec);
         (spec.trigger, spec.when, spec.for_each, spec.approval, spec.links) = Default::default();
-        (spec.milestone, spec.extra) = Default::default();
+        (spec.milestone, spec.not_before, spec.extra) = Default::default();
         Self { parent, spec, calls: template_calls(calls), shown: Vec::new() }
     }
 

@@ -16,18 +16,23 @@ use crate::task::record::{CallBody, CallError, CallRecord, TaskRecord};
 use crate::task::spec::{Mode, Repeat};
 use crate::task::status::{BlockedReason, CallStatus, Cause, TaskStatus};
 use crate::task::trust::add_values;
+use crate::task::wait::{WAIT_TOOL, WaitingFor};
 use crate::value::Key;
 use crate::value::Timestamp;
 use crate::value::format_time;
 
 /// Outcome of trying to start a call.
-enum Step {
+pub(super) enum Step {
     /// The call started.
     Started,
     /// Its condition is false.
     Skipped,
     /// It waits until a time, or for capacity, of one tool or of any.
     Waits { until: Option<Timestamp>, tool: Option<String> },
+    /// It waits durably: without a run.
+    Sleeps(WaitingFor),
+    /// A wait that was over at once. The next call may start.
+    Over,
     /// It needs an approval, which cannot be requested while other calls run.
     Later,
     /// It failed before it started.
@@ -69,9 +74,9 @@ impl Draft<'_> {
         let is_bad =
             |call: &CallRecord| matches!(call.body.status, CallStatus::Failed | CallStatus::Interrupted);
         if self.calls(key)?.iter().any(is_bad) {
-            return self.rest(key, None);
+            return self.rest(key, None, None);
         }
-        let mut pause = None;
+        let (mut pause, mut wait): (_, Option<WaitingFor>) = (None, None);
         for position in 0..self.calls(key)?.len() {
             match self.calls(key)?[position].body.status {
                 CallStatus::Pending | CallStatus::Cancelled => {}
@@ -84,7 +89,16 @@ impl Draft<'_> {
             }
             match self.step(key, &record, position)? {
                 Step::Started if is_sequential => return Ok(()),
-                Step::Started | Step::Skipped | Step::Later => {}
+                Step::Started | Step::Skipped | Step::Later | Step::Over => {}
+                Step::Sleeps(other) => {
+                    wait = Some(match wait {
+                        Some(wait) => wait.or(other),
+                        None => other,
+                    });
+                    if is_sequential {
+                        break;
+                    }
+                }
                 Step::Waits { until, tool } => {
                     pause = Some(Pause::add(pause, until, tool));
                     if is_sequential {
@@ -95,11 +109,11 @@ impl Draft<'_> {
                 Step::Blocked => return Ok(()),
             }
         }
-        self.rest(key, pause)
+        self.rest(key, pause, wait)
     }
 
     /// Decides how a task continues if none of its calls can start now.
-    fn rest(&mut self, key: Key, pause: Option<Pause>) -> Decided<()> {
+    fn rest(&mut self, key: Key, pause: Option<Pause>, wait: Option<WaitingFor>) -> Decided<()> {
         let calls = self.calls(key)?;
         let has = |status| calls.iter().any(|call| call.body.status == status);
         let is_stopped = has(CallStatus::Failed) || has(CallStatus::Interrupted);
@@ -111,7 +125,10 @@ impl Draft<'_> {
                 Ok(())
             }
             (_, true) => Ok(()),
-            (_, false) => self.after_calls(key, true),
+            (_, false) => match wait.filter(|_| !is_stopped) {
+                Some(wait) => self.give_to_store(key, wait),
+                None => self.after_calls(key, true),
+            },
         }
     }
 
@@ -122,6 +139,9 @@ impl Draft<'_> {
         // The time of a person does not count against the deadline of the task, which begins again with its next claim.
         if call.body.question().is_some() {
             return self.ask_for_tool(key, position);
+        }
+        if super::wait::is_waiting(call) {
+            return self.look_at_wait(key, record, position);
         }
         // The deadline is compared with the due time, not with now: a retry that is due after the deadline fails at
         // once.
@@ -229,6 +249,9 @@ impl Draft<'_> {
             return self.fail_unstarted(key, record, position, "denied", why);
         }
         let tool = &calls[position].spec.tool_name;
+        if tool == WAIT_TOOL {
+            return self.begin_wait(key, record, position);
+        }
         if self.room.places == 0 {
             return Ok(Step::Waits { until: None, tool: None });
         }
@@ -308,7 +331,7 @@ impl Draft<'_> {
     }
 
     /// Fails a call that did not start.
-    fn fail_unstarted(
+    pub(super) fn fail_unstarted(
         &mut self,
         key: Key,
         record: &TaskRecord,
@@ -347,6 +370,10 @@ impl Draft<'_> {
             self.update_call(key, position, |call| {
                 call.body.status = CallStatus::Pending;
                 call.body.due = due;
+                // The retry of a wait begins a new one.
+                if call.spec.tool_name == WAIT_TOOL {
+                    call.body.started_at = None;
+                }
             })?;
         }
         Ok(due)
@@ -414,7 +441,13 @@ impl Draft<'_> {
                 let state = used_up(&format!("does not hold, and no call of the round ran: {until}"));
                 self.fail_without_call(key, state, Cause::Report)
             }
-            Ok(false) => self.next_round(key, round, repeat, go_on),
+            Ok(false) => {
+                // Waits may be over at once. Without a release, the rounds would follow each other within this commit.
+                let only_waits = calls
+                    .iter()
+                    .all(|call| call.body.status == CallStatus::Skipped || call.spec.tool_name == WAIT_TOOL);
+                self.next_round(key, round, repeat, go_on && !only_waits)
+            }
         }
     }
 

@@ -29,7 +29,7 @@ impl Draft<'_> {
         let is_by_hand = to.status().is_finished() && self.context.run.is_none();
         let end = self.writer.noted().filter(|_| is_by_hand);
         self.update_task(key, |record| {
-            enter(record, to, now);
+            enter(record, to, cause, now);
             record.change_origins(|origins| origins.end = end);
             if took.is_some() {
                 record.body.progress.took = took;
@@ -110,9 +110,12 @@ fn status_event(record: &TaskRecord, to: &TaskStatus, cause: Cause, text: Option
     }
 }
 
-fn enter(record: &mut TaskRecord, to: TaskStatus, now: Timestamp) {
+fn enter(record: &mut TaskRecord, to: TaskStatus, cause: Cause, now: Timestamp) {
     let body = &mut record.body;
+    body.progress.waiting_for = None;
     match &to {
+        // The time of a wait does not count against the deadline, which begins again with the next claim.
+        TaskStatus::InProgress { .. } if cause == Cause::Wait => body.progress.deadline = None,
         TaskStatus::InProgress { .. } => {
             body.attempt += 1;
             body.started_at.get_or_insert(now);

@@ -11,10 +11,13 @@ use crate::task::event::Event;
 use crate::task::key_space::KeySpace;
 use crate::task::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord};
 use crate::task::status::Status;
+use crate::task::wait::SignalRecord;
 use crate::value::Timestamp;
 use crate::value::{Key, RunId, TaskId};
 use crate::view::undo::{UndoSnapshot, Undoable};
-use crate::view::{EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, ViewResult};
+use crate::view::{
+    EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, SignalChange, ViewResult,
+};
 
 impl Draft<'_> {
     fn is_deleted(&self, key: Key) -> bool {
@@ -188,6 +191,20 @@ impl ReadRuns for Draft<'_> {
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
         self.view.pruned_runs(prefix)
+    }
+
+    fn signals(&self, name: Option<&str>) -> ViewResult<Vec<SignalRecord>> {
+        let mut kept = self.view.signals(name)?;
+        for change in &self.changes.signals {
+            match change {
+                SignalChange::Keep(signal) if name.is_none_or(|name| signal.name == name) => {
+                    kept.push((**signal).clone());
+                }
+                SignalChange::Keep(_) => {}
+                SignalChange::Remove(id) => kept.retain(|signal| signal.id != *id),
+            }
+        }
+        Ok(kept)
     }
 
     fn key_space(&self) -> ViewResult<Option<KeySpace>> {

@@ -1,0 +1,221 @@
+//! Durable waits: until a time, or for a signal. No process and no slot of a run belongs to them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::task::ActorKind;
+use crate::task::spec::Origin;
+use crate::value::{CallId, Map, Period, TaskId, Timestamp, format_time};
+
+/// Name of the tool whose calls are durable waits. The rules carry them out, so that no run starts them.
+pub const WAIT_TOOL: &str = "wait";
+
+/// The longest name of a signal, in bytes.
+const MAX_SIGNAL_NAME: usize = 64;
+
+/// The largest data of a signal, in bytes of JSON text.
+pub const MAX_SIGNAL_DATA: usize = 64 * 1024;
+
+/// The number of signals that are kept until a task takes them. Without a bound, a sender in a loop would fill the store.
+pub const MAX_SIGNALS: usize = 10_000;
+
+/// The end that a waiting task waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WaitingFor {
+    /// The call that waits; absent for `notBefore`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// The time at which the wait ends. For a signal, it is the end of the `timeout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Timestamp>,
+    /// The name of the signal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+}
+
+impl WaitingFor {
+    /// Returns the wait of a task that may not start before a time.
+    pub fn until(time: Timestamp) -> Self {
+        Self { time: Some(time), ..Self::default() }
+    }
+
+    /// Joins the waits of two parallel calls: the first end of either wakes the task.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            time: self.time.into_iter().chain(other.time).min(),
+            signal: self.signal.or(other.signal),
+            call: self.call.or(other.call),
+        }
+    }
+}
+
+impl fmt::Display for WaitingFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.signal, self.time.map(format_time)) {
+            (Some(signal), Some(end)) => write!(f, "waits for the signal `{signal}`, at most until {end}"),
+            (Some(signal), None) => write!(f, "waits for the signal `{signal}`"),
+            (None, Some(time)) => write!(f, "waits until {time}"),
+            (None, None) => f.write_str("waits"),
+        }
+    }
+}
+
+/// The arguments of a call of [`WAIT_TOOL`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitRequest {
+    /// `for`: a period from the start of the call.
+    For(Period),
+    /// `until`: a time.
+    Until(Timestamp),
+    /// `signal`, with `timeout`.
+    Signal {
+        /// The name.
+        name: String,
+        /// The longest wait.
+        timeout: Option<Period>,
+    },
+}
+
+/// Fields of [`WaitRequest`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WaitArgs {
+    r#for: Option<Period>,
+    until: Option<String>,
+    signal: Option<String>,
+    timeout: Option<Period>,
+}
+
+impl WaitRequest {
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    /// The arguments do not name exactly one end, or a value is invalid. The text says which.
+    pub fn read(args: &Map) -> Result<Self, String> {
+        let read = serde_json::from_value::<WaitArgs>(Value::Object(args.clone()));
+        let args = read.map_err(|error| format!("invalid arguments: {error}"))?;
+        if args.timeout.is_some() && args.signal.is_none() {
+            return Err("`timeout` is only for `signal`: a time needs none".to_owned());
+        }
+        match args {
+            WaitArgs { r#for: Some(period), until: None, signal: None, .. } => Ok(Self::For(period)),
+            WaitArgs { r#for: None, until: Some(text), signal: None, .. } => {
+                let problem =
+                    || format!("`until` is not a time: `{text}`; write it as `2030-01-31T09:00:00Z`");
+                Ok(Self::Until(time(&text).ok_or_else(problem)?))
+            }
+            WaitArgs { r#for: None, until: None, signal: Some(name), timeout } => {
+                check_signal_name(&name)?;
+                Ok(Self::Signal { name, timeout })
+            }
+            _ => Err("expected one of `for`, `until` and `signal`".to_owned()),
+        }
+    }
+
+    /// Returns the end of a wait that begins at `now`; `None` if only a signal ends it.
+    pub(crate) fn end(&self, now: Timestamp) -> Option<Timestamp> {
+        let after = |period: &Period| {
+            let period = chrono::TimeDelta::from_std(period.0).ok()?;
+            now.checked_add_signed(period)
+        };
+        match self {
+            Self::For(period) => Some(after(period).unwrap_or(Timestamp::MAX_UTC)),
+            Self::Until(time) => Some(*time),
+            Self::Signal { timeout, .. } => timeout.as_ref().and_then(after),
+        }
+    }
+
+    /// Returns the name of the signal.
+    pub(crate) fn signal(&self) -> Option<&str> {
+        if let Self::Signal { name, .. } = self { Some(name) } else { None }
+    }
+}
+
+/// Parses a time with its offset from UTC, or a date, which is its first moment in UTC.
+fn time(text: &str) -> Option<Timestamp> {
+    let time = chrono::DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
+    time.or_else(|| format!("{text}T00:00:00Z").parse().ok())
+}
+
+/// Checks the name of a signal.
+///
+/// # Errors
+/// The name is empty, too long, or has characters other than ASCII letters, digits, `.`, `_` and `-`.
+pub fn check_signal_name(name: &str) -> Result<(), String> {
+    let is_known = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '_' | '-');
+    if !name.is_empty() && name.len() <= MAX_SIGNAL_NAME && name.chars().all(is_known) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(MAX_SIGNAL_NAME).collect();
+    Err(format!(
+        "`{shown}` is no name of a signal: it has 1 to {MAX_SIGNAL_NAME} letters, digits, `.`, `_` or `-`"
+    ))
+}
+
+/// A signal that was sent and that no task has taken yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignalRecord {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its data, which becomes the result of the call that takes it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+    /// The only task that may take it; absent if any may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<TaskId>,
+    /// The actor that sent it.
+    pub actor: String,
+    /// The kind of that actor.
+    pub kind: ActorKind,
+    /// The origin of its data.
+    pub origin: Origin,
+    /// The time of sending.
+    pub at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WaitRequest, WaitingFor};
+    use serde_json::json;
+
+    fn read(args: serde_json::Value) -> Result<WaitRequest, String> {
+        WaitRequest::read(args.as_object().unwrap())
+    }
+
+    #[test]
+    fn a_wait_names_exactly_one_end() {
+        assert!(matches!(read(json!({"for": "2h"})), Ok(WaitRequest::For(_))));
+        assert!(matches!(read(json!({"until": "2030-01-31T09:00:00+02:00"})), Ok(WaitRequest::Until(_))));
+        assert!(matches!(read(json!({"until": "2030-01-31"})), Ok(WaitRequest::Until(_))));
+        assert!(matches!(
+            read(json!({"signal": "go", "timeout": "1m"})),
+            Ok(WaitRequest::Signal { timeout: Some(_), .. })
+        ));
+        for args in [
+            json!({}),
+            json!({"for": "2h", "signal": "go"}),
+            json!({"for": "2h", "timeout": "1m"}),
+            json!({"for": "soon"}),
+            json!({"until": "tomorrow"}),
+            json!({"signal": ""}),
+            json!({"signal": "a b"}),
+            json!({"signal": "x".repeat(65)}),
+            json!({"signal": "go", "timeot": "1m"}),
+        ] {
+            assert!(read(args.clone()).is_err(), "{args}");
+        }
+    }
+
+    #[test]
+    fn the_first_end_of_parallel_waits_counts() {
+        let early = WaitingFor::until("2030-01-01T00:00:00Z".parse().unwrap());
+        let late = WaitingFor::until("2031-01-01T00:00:00Z".parse().unwrap());
+        assert_eq!(late.or(early.clone()), early);
+    }
+}
