@@ -17,6 +17,7 @@ Exit codes:
   2      the command line or the configuration is wrong, or a file cannot be read
   3      of a run: something waits for an approval, an agent or a decision
   4      of a run: tasks are blocked otherwise
+  5      of `claim --next`: nothing is ready to be claimed now
   6      an id is unknown or not unique, or a plan or label selects nothing
   7      refused, or the plan or a value in it is wrong: nothing was changed
   8      the store cannot be used, a planner gives no answer, or the output cannot be written

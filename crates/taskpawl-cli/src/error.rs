@@ -236,6 +236,7 @@ pub(crate) enum Class {
     Refused,
     Store,
     Planner,
+    NothingReady,
 }
 
 impl Class {
@@ -243,6 +244,7 @@ impl Class {
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Usage => 2,
+            Self::NothingReady => 5,
             Self::UnknownId => 6,
             Self::Refused => 7,
             Self::Store | Self::Planner => 8,
@@ -257,6 +259,7 @@ impl Class {
             Self::Refused => "refused",
             Self::Store => "store",
             Self::Planner => "planner",
+            Self::NothingReady => "nothing_ready",
         }
     }
 }
@@ -475,6 +478,7 @@ fn clap_hint(error: &clap::Error) -> String {
 fn class_of(error: &Error) -> Class {
     match error {
         Error::Refused(refusal) if refusal.is_about_ids() => Class::UnknownId,
+        Error::Refused(refusal) if matches!(**refusal, Refusal::NothingReady) => Class::NothingReady,
         Error::Refused(refusal) if matches!(**refusal, Refusal::Contradiction { .. }) => Class::Usage,
         Error::Refused(_) | Error::Invalid(_) => Class::Refused,
         Error::Store(_) | Error::Decide(_) | _ => Class::Store,

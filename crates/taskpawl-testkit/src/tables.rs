@@ -8,6 +8,8 @@ pub(crate) fn may_follow(from: Status, to: Status, cause: Cause) -> bool {
     match from {
         // A task with an attempt behind it starts over.
         S::Todo => to != S::Todo || matches!(cause, Cause::Retry | Cause::Reopen),
+        // A durable wait takes the task from its run.
+        S::InProgress if to == S::InProgress => cause == Cause::Wait,
         S::InProgress => matches!(to, S::Done | S::Failed | S::Todo | S::Blocked | S::Cancelled),
         // The reason may change: a dependency that it waited for failed, or a second call was interrupted.
         S::Blocked => to != S::InProgress,

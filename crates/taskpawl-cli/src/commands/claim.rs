@@ -1,5 +1,9 @@
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use taskpawl::model::command::Refusal;
+use taskpawl::model::value::TaskId;
+use taskpawl::{Error, Manager};
 
 use crate::app::App;
 use crate::commands::{parse, print};
@@ -12,9 +16,11 @@ A claim ends by itself after 30 minutes (--ttl). Each `renew` or `claim` of its 
 anew, and so does every other command of the holder that writes, once less than half of it is left; \
 `claim --next` always takes another task. A claim that has ended leaves the task to whoever claims it \
 next; until another actor does, its holder may still report.
+Without a task that is ready, `claim --next` ends with exit code 5; with --wait it waits for one.
 
 Examples:
   taskpawl claim --next --json
+  taskpawl claim --next --wait=10m
   taskpawl claim review --ttl 2h")]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["id", "next"])))]
 pub(crate) struct Args {
@@ -24,6 +30,13 @@ pub(crate) struct Args {
     /// The first that is ready and meant for you or for nobody in particular
     #[arg(long)]
     next: bool,
+    /// Wait until a task is ready, at most this long [default: without a limit]
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, value_parser = parse::duration, conflicts_with = "id")]
+    #[expect(
+        clippy::option_option,
+        reason = "clap's form of an optional value: absent, without a limit, with one"
+    )]
+    wait: Option<Option<Duration>>,
     #[command(flatten)]
     lease: LeaseArgs,
 }
@@ -50,7 +63,36 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = app.manager()?.clone().with_capacities(app.config()?.run.resources.clone());
     let id = match &args.id {
         Some(id) => manager.claim(id, lease)?,
-        None => manager.claim_next(lease)?,
+        None => claim_next(&manager, lease, args.wait)?,
     };
     print::task(app, &id)
+}
+
+/// The longest pause between two attempts: leases and waits end without a commit.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Claims the next task. With `wait`, it waits until one is ready, or the time is over.
+fn claim_next(
+    manager: &Manager,
+    lease: Duration,
+    wait: Option<Option<Duration>>,
+) -> Result<TaskId, CliError> {
+    let deadline = wait.flatten().and_then(|limit| Instant::now().checked_add(limit));
+    loop {
+        let seen = manager.read(|view| Ok(view.revision()?))?;
+        let refused = match manager.claim_next(lease) {
+            Err(Error::Refused(refusal)) if is_for_now(&refusal) => Error::Refused(refusal),
+            claimed => return Ok(claimed?),
+        };
+        let left = deadline.map_or(PAUSE, |deadline| deadline.saturating_duration_since(Instant::now()));
+        if wait.is_none() || left.is_zero() {
+            return Err(refused.into());
+        }
+        manager.store().wait_change(seen, left.min(PAUSE)).map_err(Error::from)?;
+    }
+}
+
+/// Returns whether a later claim may succeed without another command of the caller.
+fn is_for_now(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::NothingReady | Refusal::Occupied { .. })
 }

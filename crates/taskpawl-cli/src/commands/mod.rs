@@ -52,6 +52,7 @@ pub(crate) mod runs;
 pub(crate) mod sandbox;
 pub(crate) mod schema;
 pub(crate) mod serve;
+mod serve_runs;
 pub(crate) mod show;
 pub(crate) mod signal;
 pub(crate) mod skip;

@@ -2,9 +2,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
 use serde_json::json;
-use taskpawl::Taskpawl;
 use taskpawl::model::advice::CommandLine;
 use taskpawl::tools::OwnListener;
+use taskpawl::{RunOptions, Taskpawl};
 use taskpawl_http::{ListenError, Listener};
 use taskpawl_mcp::McpServer;
 use taskpawl_web::{Ask, PageOptions, PageServer, Tokens, Words};
@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::commands::confirm::Terminal;
 use crate::commands::prune::keep_quota;
 use crate::commands::sandbox::SandboxArgs;
+use crate::commands::serve_runs::Runner;
 use crate::commands::server_signals::Signals;
 use crate::commands::{history, mcp, page_files, print, running};
 use crate::error::CliError;
@@ -34,6 +35,7 @@ the code.
 Examples:
   taskpawl serve
   taskpawl serve --read-only
+  taskpawl serve --run
   taskpawl serve --mcp --json
   taskpawl serve --addr 127.0.0.1:8080")]
 pub(crate) struct Args {
@@ -43,6 +45,9 @@ pub(crate) struct Args {
     /// Serve a page that only reads
     #[arg(long)]
     read_only: bool,
+    /// Start runs whenever tasks are ready, and end durable waits. Questions stay open
+    #[arg(long, conflicts_with = "read_only")]
+    run: bool,
     /// Also serve MCP to agents at /mcp, with a token of its own
     #[arg(long)]
     mcp: bool,
@@ -89,7 +94,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let ended = runtime.block_on(until_it_ends(app, args, &page, agents.as_ref()));
+    let runs = if args.run { Some(running::configured(app)?) } else { None };
+    let served = Served { plans: &plans, page: &page, agents: agents.as_ref(), runs };
+    let ended = runtime.block_on(until_it_ends(app, args, served));
     runtime.shutdown_background();
     finish(app, args, &plans, ended?)
 }
@@ -108,14 +115,13 @@ fn start(terminal: Terminal, asks: mpsc::Receiver<Ask>) -> Result<(), CliError> 
 }
 
 /// Serves, then waits for the runs of the page to end. The first signal stops starting calls, the second kills them.
-async fn until_it_ends(
-    app: &App,
-    args: &Args,
-    page: &PageServer,
-    agents: Option<&Agents>,
-) -> Result<u8, CliError> {
+async fn until_it_ends(app: &App, args: &Args, served: Served<'_>) -> Result<u8, CliError> {
+    let Served { plans, page, agents, runs } = served;
+    let mut runner = runs.map(|options| Runner::start(plans, options));
+    let stop_of_runner = runner.as_ref().map(Runner::stopper);
     let stop_runs = || {
         page.stop_runs();
+        stop_of_runner.iter().for_each(|stop| stop());
         agents.inspect(|agents| agents.server.stop_runs());
     };
     let mut signals = Signals::listen().map_err(CliError::Runtime)?;
@@ -131,24 +137,49 @@ async fn until_it_ends(
     let stop = CancellationToken::new();
     let mut exit = tokio::select! {
         () = page.serve(listener, &tokens, stop.clone()) => 0,
+        ended = ended(runner.as_mut()) => ended.map(|()| 0)?,
         exit = signals.stop(stop_runs) => exit,
     };
     stop.cancel();
     let end = async {
         page.wait_for_runs().await;
+        if let Some(runner) = runner.as_mut() {
+            runner.ended().await?;
+        }
         if let Some(agents) = agents {
             agents.stop.cancel();
             agents.server.wait_for_runs().await;
         }
+        Ok::<(), CliError>(())
     };
     tokio::pin!(end);
     for _ in 0..2 {
         tokio::select! {
-            () = &mut end => break,
+            ended = &mut end => {
+                ended?;
+                break;
+            }
             signal = signals.stop(stop_runs) => exit = signal,
         }
     }
     Ok(exit)
+}
+
+/// Everything that the server serves.
+struct Served<'a> {
+    plans: &'a Taskpawl,
+    page: &'a PageServer,
+    agents: Option<&'a Agents>,
+    /// The options of runs that the server starts by itself.
+    runs: Option<RunOptions>,
+}
+
+/// Waits for an error of the runs; without runs there is none.
+async fn ended(runner: Option<&mut Runner>) -> Result<(), CliError> {
+    match runner {
+        Some(runner) => runner.ended().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The MCP server on the port of the page.

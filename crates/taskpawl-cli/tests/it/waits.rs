@@ -77,7 +77,10 @@ fn a_run_with_wait_goes_on_after_each_wait() {
     for id in ["past", "beside"] {
         assert_eq!(task(&cli, id)["status"], "done", "{run}");
     }
-    assert_eq!((&task(&cli, "again")["errorClass"], &task(&cli, "again")["round"]), (&json!("rounds"), &json!(3)));
+    assert_eq!(
+        (&task(&cli, "again")["errorClass"], &task(&cli, "again")["round"]),
+        (&json!("rounds"), &json!(3))
+    );
 }
 
 #[test]
@@ -122,7 +125,8 @@ fn a_wait_for_a_signal_fails_after_its_timeout() {
 
 #[test]
 fn an_agent_signals_only_tasks_that_it_may_report_on() {
-    let cli = with_plan("tasks: [{id: a, assignee: person, call: {wait: {signal: go}}}]\n").with("CLAUDECODE", "1");
+    let cli =
+        with_plan("tasks: [{id: a, assignee: person, call: {wait: {signal: go}}}]\n").with("CLAUDECODE", "1");
     assert_eq!(cli.run(&["run-all-ready", "--quiet"]).code, Some(3));
     assert_eq!(cli.run(&["signal", "go", "--to", "a"]).code, Some(7));
     // Without a receiver it is kept, and not for this task.
@@ -131,12 +135,49 @@ fn an_agent_signals_only_tasks_that_it_may_report_on() {
     assert_eq!(task(&cli, "a")["status"], "in_progress");
 }
 
+#[test]
+fn a_claim_waits_for_a_task_and_without_one_ends_with_5() {
+    let cli = with_plan("tasks: [{id: later, notBefore: '2990-01-01'}]\n");
+    assert_eq!(cli.run(&["claim", "--next"]).code, Some(5));
+    assert_eq!(cli.run(&["claim", "--next", "--wait=30ms"]).code, Some(5));
+    assert_eq!(cli.run(&["claim", "later"]).code, Some(7));
+    let mut claim = start(&cli, &["claim", "--next", "--wait"]);
+    cli.run(&["create", "now", "--quiet"]).ok();
+    assert!(claim.wait().unwrap().success());
+    assert_eq!(task(&cli, "now")["status"], "in_progress");
+    // The time has come: `claim` itself opens the task.
+    cli.run(&["update", "later", "--set", "notBefore=\"2020-01-01\"", "--quiet"]).ok();
+    cli.run(&["claim", "--next", "--quiet"]).ok();
+    assert_eq!(task(&cli, "later")["status"], "in_progress");
+}
+
+#[test]
+fn a_server_starts_runs_by_itself_and_goes_on_after_waits() {
+    let cli = with_plan(
+        "tasks:
+  - {id: a, calls: [{wait: {for: 50ms}}, {wait: {signal: go}}, {exec: {argv: ['true']}}]}
+  - {id: b, needs: a, approval: {ask: Now?}, run: 'true'}
+",
+    );
+    let mut server = start(&cli, &["serve", "--run", "--quiet"]);
+    wait_until(|| task(&cli, "a")["waitingFor"]["signal"] == "go");
+    cli.run(&["signal", "go", "--quiet"]).ok();
+    wait_until(|| task(&cli, "b")["status"] == "blocked");
+    assert_eq!(task(&cli, "a")["status"], "done");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
 /// Two runs wait, one is killed, and signals arrive from several processes meanwhile.
 #[test]
 fn signals_are_taken_exactly_once_by_several_runs_one_of_which_is_killed() {
     const TASKS: usize = 12;
     let tasks: Vec<String> = (0..TASKS)
-        .map(|number| format!("  - {{id: t{number:02}, calls: [{{wait: {{signal: go}}}}, {{exec: {{argv: ['true']}}}}]}}\n"))
+        .map(|number| {
+            format!(
+                "  - {{id: t{number:02}, calls: [{{wait: {{signal: go}}}}, {{exec: {{argv: ['true']}}}}]}}\n"
+            )
+        })
         .collect();
     let cli = with_plan(&format!("tasks:\n{}", tasks.concat()));
     let mut runs = [start(&cli, &["run-all-ready", "--wait"]), start(&cli, &["run-all-ready", "--wait"])];

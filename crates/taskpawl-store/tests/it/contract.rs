@@ -240,8 +240,15 @@ fn durable_waits_and_signals_are_found(open: Open<'_>) {
     ] {
         accept(&store, wait(id, args));
     }
-    accept(&store, create(NewTask { spec: TaskSpec { not_before: Some(at(60)), ..TaskSpec::default() }, ..task("todo") }));
-    let claims = ["late", "early", "signal", "other"].map(|id| store.view(|view| view.key(id)).unwrap().unwrap());
+    accept(
+        &store,
+        create(NewTask {
+            spec: TaskSpec { not_before: Some(at(60)), ..TaskSpec::default() },
+            ..task("todo")
+        }),
+    );
+    let claims =
+        ["late", "early", "signal", "other"].map(|id| store.view(|view| view.key(id)).unwrap().unwrap());
     let tools = Arc::new(BTreeSet::from(["wait".to_owned()]));
     let round = Round { claims: claims.to_vec(), tools, ..Round::default() };
     let mut round = request(Command::Round(Box::new(round)));

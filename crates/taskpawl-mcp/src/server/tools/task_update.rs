@@ -205,7 +205,11 @@ impl Arguments {
         let again = matches!(self.action, Some(Action::Retry | Action::Reopen));
         let signals = self.action == Some(Action::Signal);
         let useless = [
-            ("result", self.result.is_some() && !(ends || signals), "it goes with the actions done, fail and signal"),
+            (
+                "result",
+                self.result.is_some() && !(ends || signals),
+                "it goes with the actions done, fail and signal",
+            ),
             ("signal", self.signal.is_some() && !signals, "it goes with the action signal"),
             ("attempt", self.attempt.is_some() && !ends, "it goes with the actions done and fail"),
             ("ttl", self.ttl.is_some() && !claims, "it goes with the actions claim and renew"),

@@ -18,6 +18,7 @@ use crate::task::status::{Cause, Claim, Status, TaskStatus};
 use crate::value::Timestamp;
 use crate::value::{Key, Period};
 use crate::view::Query;
+use crate::view::Waits;
 
 impl Draft<'_> {
     pub(super) fn claim(
@@ -28,7 +29,11 @@ impl Draft<'_> {
         writes: &BTreeMap<Key, ResolvedWrites>,
     ) -> Decided<()> {
         let key = self.resolve(id)?;
-        let record = self.task(key)?;
+        let mut record = self.task(key)?;
+        if record.body.progress.waiting_for.is_some() {
+            self.wake_now(&[key])?;
+            record = self.task(key)?;
+        }
         if let TaskStatus::InProgress { claim } = &record.body.state {
             self.check_own(key, &record, claim)?;
             self.write_lease(key, lease)?;
@@ -54,8 +59,11 @@ impl Draft<'_> {
         capacities: &BTreeMap<String, u32>,
         writes: &BTreeMap<Key, ResolvedWrites>,
     ) -> Decided<()> {
-        let expired = self.view.leases(None)?;
+        let mut expired = self.view.leases(None)?;
         self.return_some_expired(&expired)?;
+        let due = self.view.waiting(Waits::Due(self.now()))?;
+        self.wake_now(&due)?;
+        expired.extend(due);
         let mut occupied = None;
         // The first task is hardly ever blocked by holders. Only if it is, all ready tasks are read.
         for limit in [1, 0] {
@@ -84,7 +92,7 @@ impl Draft<'_> {
         self.update_task(key, |record| record.body.progress.resolved_writes = resolved)
     }
 
-    /// Returns the first `limit` tasks (0 for all) that are ready for this actor, including those of `expired` leases.
+    /// Returns the first `limit` tasks (0 for all) that are ready for this actor, including those of `expired` leases and waits.
     fn ready_for_me(&self, expired: &[Key], limit: usize) -> Decided<Vec<Key>> {
         let query = Query {
             ready: Some(vec![Work::Manual]),

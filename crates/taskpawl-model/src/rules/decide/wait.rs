@@ -140,6 +140,15 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// Like [`wake`](Self::wake), with all consequences, for a command that needs the tasks.
+    pub(super) fn wake_now(&mut self, tasks: &[Key]) -> Decided<()> {
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        self.wake(tasks)?;
+        self.settle()
+    }
+
     fn wake_one(&mut self, key: Key) -> Decided<()> {
         let record = self.task(key)?;
         let is_due = |wait: &WaitingFor| Waits::Due(self.now()).is_meant(wait);
