@@ -245,7 +245,10 @@ impl Dispatcher {
                 Output::Withdraw(key) => self.questions.withdraw(key),
                 Output::Waiting(key) => self.reporter.waiting(key)?,
                 Output::Expire(tasks) => drop(self.manager.command(Command::ExpireApprovals { tasks })?),
-                Output::Wake(tasks) => drop(self.engine.manager.command(Command::Wake { tasks })?),
+                Output::Wake(tasks) => {
+                    let answer = self.engine.manager.command(Command::Wake { tasks })?;
+                    inbox.push_back(Input::Woken(answer.ended));
+                }
                 Output::TaskEnded(ended) => self.reporter.task_ended(ended),
                 Output::EndedEarly(ended) => self.reporter.tell(&RunEvent::EndedEarly(ended)),
                 Output::Recover => drop(self.engine.recover()?),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use taskpawl::model::task::Work;
 use taskpawl::model::value::Timestamp;
 use taskpawl::model::view::Query;
-use taskpawl::{Error, Manager, RunControl, RunOptions, Taskpawl};
+use taskpawl::{Error, Manager, RunControl, RunError, RunOptions, Taskpawl};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -24,16 +24,17 @@ struct Prospect {
 
 /// The task that starts runs, one after the other.
 pub(super) struct Runner {
-    tasks: JoinSet<Result<(), CliError>>,
+    tasks: JoinSet<Result<(), RunError>>,
     control: RunControl,
     stop: CancellationToken,
 }
 
 impl Runner {
     /// Starts runs with these options from now on. They have no terminal, so that questions stay open.
-    pub(super) fn start(plans: &Taskpawl, options: RunOptions) -> Self {
+    pub(super) fn start(plans: &Taskpawl, mut options: RunOptions) -> Self {
         let (control, stop) = (RunControl::default(), CancellationToken::new());
-        let options = RunOptions { control: control.clone(), wait: false, ..options };
+        options.control = control.clone();
+        options.wait = false;
         let mut tasks = JoinSet::new();
         tasks.spawn(keep_running(plans.clone(), options, stop.clone()));
         Self { tasks, control, stop }
@@ -51,21 +52,20 @@ impl Runner {
     /// Waits for the end of the current run after the [stopper](Self::stopper) was called, or for an error.
     pub(super) async fn ended(&mut self) -> Result<(), CliError> {
         match self.tasks.join_next().await {
-            Some(Ok(ended)) => ended,
+            Some(Ok(ended)) => Ok(ended?),
             Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
             None => Ok(()),
         }
     }
 }
 
-async fn keep_running(plans: Taskpawl, options: RunOptions, stop: CancellationToken) -> Result<(), CliError> {
+async fn keep_running(plans: Taskpawl, options: RunOptions, stop: CancellationToken) -> Result<(), RunError> {
     // A run that could start nothing would start nothing again: the store has to change first.
     let mut ran_at = None;
     while !stop.is_cancelled() {
         // Takes back what dead runs left, and ends the waits that are over.
         let engine = plans.engine().clone();
-        let recovered = tokio::task::spawn_blocking(move || engine.recover()).await;
-        recovered.map_err(|error| CliError::Runtime(std::io::Error::other(error)))??;
+        plans.manage(move |_| engine.recover()).await?;
         let work = plans.manage(look).await?;
         if work.is_ready && ran_at != Some(work.revision) {
             plans.run_all_ready(options.clone()).await?;

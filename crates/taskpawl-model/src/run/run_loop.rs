@@ -73,6 +73,8 @@ pub enum Input {
     ToolsFound(Vec<String>),
     /// An approver has answered an [`Output::Ask`], or never will.
     Decided(Key),
+    /// An [`Output::Wake`] is written: these tasks ended with it.
+    Woken(Vec<(Key, Status)>),
     /// The run is asked to stop, or to stop harder.
     Stop,
     /// A pause or an alarm is over.
@@ -113,7 +115,7 @@ pub enum Output {
     Waiting(Key),
     /// The deadlines of these questions have passed: write that.
     Expire(Vec<Key>),
-    /// The durable waits of these tasks are over: write that.
+    /// The durable waits of these tasks are over: write that; answer with [`Input::Woken`].
     Wake(Vec<Key>),
     /// A task ended.
     TaskEnded(EndedTask),
@@ -316,6 +318,13 @@ impl RunLoop {
             Input::Decided(key) => {
                 self.questions.note_decided(key);
                 self.take_changes(host, &mut outputs)?;
+            }
+            Input::Woken(ended) => {
+                for (key, status) in ended {
+                    if self.run_view.scope().is_none_or(|scope| scope.contains(&key)) {
+                        self.note_end(host, key, status, &mut outputs)?;
+                    }
+                }
             }
             Input::Stop => {
                 self.questions.stop(&mut outputs);

@@ -17,6 +17,7 @@ const PLAN: Target<'_> = Target {
         "tasks: !!binary aGk=",
         "tasks: [{id: a, run: |\n  many\n  lines\n}]",
         r#"{"tasks": [{"id": "a", "toolCalls": [{"toolName": "log", "args": {"message": "${{ context.x }}"}, "timeout": "1s"}], "dependencies": [], "dueDate": "2026-05-31"}]}"#,
+        r#"{"tasks": [{"id": "w", "notBefore": "2026-05-31T09:00:00Z", "calls": [{"wait": {"signal": "go", "timeout": "1h"}}, {"wait": {"until": "2026-05-31"}}]}]}"#,
         r#"[{"id": "r", "repeat": {"until": "attempt > 1", "max": 3, "delay": "1s"}, "run": "x", "links": {"relatesTo": ["r"]}, "resources": {"db": 1}}]"#,
         "a: b: c",
         "---\n...\n---",
@@ -85,6 +86,7 @@ const TASK: Target<'_> = Target {
     corpus: &[
         r#"{"id": "a", "name": "a", "description": "", "status": "todo", "priority": "medium", "dependencies": [], "subtasks": [], "metadata": {"toolCalls": [{"id": "c1", "toolName": "exec", "args": {"argv": ["x"]}, "status": "pending", "attempts": 0, "origin": "cli"}], "context": {}}, "attempt": 0, "createdAt": "2026-01-02T03:04:05Z", "updatedAt": "2026-01-02T03:04:05Z"}"#,
         r#"{"id": "b", "name": "b", "description": "", "status": "blocked", "blockedReason": {"type": "interrupted", "call": "c1"}, "priority": "low", "dueDate": "2026-05-31T00:00:00Z", "dependencies": ["a"], "subtasks": [], "links": {"relatesTo": ["a"]}, "metadata": {"toolCalls": [], "context": {"x": 1}, "own": true}, "attempt": 3, "error": "x", "createdAt": "2026-01-02T03:04:05Z", "updatedAt": "2026-01-02T03:04:05Z", "notes": []}"#,
+        r#"{"id": "w", "name": "w", "status": "in_progress", "claim": {"actor": "ann", "kind": "run"}, "waitingFor": {"call": "c1", "time": "2026-05-31T00:00:00Z", "signal": "go"}, "notBefore": "2026-05-31T00:00:00Z", "metadata": {"toolCalls": [{"id": "c1", "toolName": "wait", "args": {"signal": "go"}, "status": "pending", "attempts": 1, "due": "2026-05-31T00:00:00Z", "startedAt": "2026-01-02T03:04:05Z", "origin": "plan"}]}, "createdAt": "2026-01-02T03:04:05Z", "updatedAt": "2026-01-02T03:04:05Z"}"#,
         r#"{"id": "c", "run": "echo", "needs": ["a"], "forEach": {"in": [1, 2]}}"#,
         r#"{"toolName": "exec", "args": {"argv": ["x"]}, "retry": {"attempts": 2, "delay": "1s", "retryOn": ["timeout"]}, "idempotent": true}"#,
     ],

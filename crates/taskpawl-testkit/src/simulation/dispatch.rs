@@ -157,7 +157,9 @@ impl World {
                 }
                 Output::Wake(tasks) => {
                     self.coverage.add("waits ended by a run");
-                    self.runner(run, Command::Wake { tasks });
+                    if let Some(answer) = self.runner(run, Command::Wake { tasks }) {
+                        self.runs[run].inbox.push_back(Input::Woken(answer.ended));
+                    }
                 }
                 Output::EndedEarly(_) => self.coverage.add("limits reached"),
                 Output::Recover => drop(self.plan_recovery(run, false)),
@@ -294,7 +296,12 @@ fn short(input: &Input) -> String {
             };
             format!("{task}/{call} ended {end}, attempt {attempt}")
         }
-        Input::Granted(..) | Input::ToolsFound(_) | Input::Decided(_) | Input::Stop | Input::Tick => {
+        Input::Granted(..)
+        | Input::ToolsFound(_)
+        | Input::Decided(_)
+        | Input::Woken(_)
+        | Input::Stop
+        | Input::Tick => {
             format!("{input:?}")
         }
     }
