@@ -352,17 +352,15 @@ impl RunView {
         is_meant: &dyn Fn(Key) -> bool,
     ) -> ViewResult<Prospects> {
         let mut prospects = Prospects { is_behind: view.revision()? > self.seen, ..Prospects::default() };
+        // Thousands of tasks may wait durably, so that their records are not read. This run ends their waits itself.
+        let waiting: BTreeSet<Key> =
+            view.waiting(Waits::All)?.into_iter().filter(|key| is_meant(*key)).collect();
+        prospects.agents = wait_for_agents && !waiting.is_empty();
         for key in view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
-            if !is_meant(key) {
+            if !is_meant(key) || waiting.contains(&key) {
                 continue;
             }
-            let task = view.task(key)?;
-            // The end of a durable wait is known to this run, which ends it.
-            if !wait_for_agents && task.as_ref().is_some_and(|task| task.body.progress.waiting_for.is_some())
-            {
-                continue;
-            }
-            match task.and_then(|task| holder(&task.body.state).cloned()) {
+            match view.task(key)?.and_then(|task| holder(&task.body.state).cloned()) {
                 Some(run) if run == self.run => {}
                 Some(run) => {
                     prospects.runs.insert(run);
@@ -372,8 +370,7 @@ impl RunView {
         }
         if wait_for_agents && !prospects.agents {
             let ready = view.find(&Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
-            prospects.agents =
-                ready.into_iter().chain(view.waiting(Waits::All)?).any(|key| self.is_inside(key));
+            prospects.agents = ready.into_iter().any(|key| self.is_inside(key));
         }
         Ok(prospects)
     }
