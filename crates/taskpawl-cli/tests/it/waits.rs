@@ -50,8 +50,8 @@ fn a_run_whose_scope_only_waits_ends_with_3_and_says_for_what() {
     assert_eq!(soak["claim"]["run"], Value::Null);
     assert_eq!(task(&cli, "late")["status"], "todo");
     assert_eq!(task(&cli, "late")["waitingFor"]["time"], "2990-02-01T00:00:00Z");
-    for args in [["show", "soak"], ["explain", "soak"], ["list", "--quiet"], ["explain", "after"]] {
-        let said = cli.run(&args).ok();
+    for args in [&["show", "soak"][..], &["explain", "soak"], &["list"], &["explain", "after"]] {
+        let said = cli.run(args).ok();
         assert!(said.stdout.contains("waits until 2990-01-01"), "{said}");
     }
     let status = cli.run(&["status"]).ok();
@@ -175,7 +175,7 @@ fn signals_are_taken_exactly_once_by_several_runs_one_of_which_is_killed() {
     let tasks: Vec<String> = (0..TASKS)
         .map(|number| {
             format!(
-                "  - {{id: t{number:02}, calls: [{{wait: {{signal: go}}}}, {{exec: {{argv: ['true']}}}}]}}\n"
+                "  - {{id: t{number:02}, calls: [{{wait: {{signal: go}}}}, {{exec: {{argv: ['true']}}, idempotent: true}}]}}\n"
             )
         })
         .collect();
