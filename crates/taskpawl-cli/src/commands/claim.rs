@@ -63,7 +63,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = app.manager()?.clone().with_capacities(app.config()?.run.resources.clone());
     let id = match &args.id {
         Some(id) => manager.claim(id, lease)?,
-        None => claim_next(&manager, lease, args.wait)?,
+        None => claim_next(&manager, args, lease)?,
     };
     print::task(app, &id)
 }
@@ -71,13 +71,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 /// The longest pause between two attempts: leases and waits end without a commit.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Claims the next task. With `wait`, it waits until one is ready, or the time is over.
-fn claim_next(
-    manager: &Manager,
-    lease: Duration,
-    wait: Option<Option<Duration>>,
-) -> Result<TaskId, CliError> {
-    let deadline = wait.flatten().and_then(|limit| Instant::now().checked_add(limit));
+/// Claims the next task. With `--wait`, it waits until one is ready, or the time is over.
+fn claim_next(manager: &Manager, args: &Args, lease: Duration) -> Result<TaskId, CliError> {
+    let deadline = args.wait.flatten().and_then(|limit| Instant::now().checked_add(limit));
     loop {
         let seen = manager.read(|view| Ok(view.revision()?))?;
         let refused = match manager.claim_next(lease) {
@@ -85,7 +81,7 @@ fn claim_next(
             claimed => return Ok(claimed?),
         };
         let left = deadline.map_or(PAUSE, |deadline| deadline.saturating_duration_since(Instant::now()));
-        if wait.is_none() || left.is_zero() {
+        if args.wait.is_none() || left.is_zero() {
             return Err(refused.into());
         }
         manager.store().wait_change(seen, left.min(PAUSE)).map_err(Error::from)?;

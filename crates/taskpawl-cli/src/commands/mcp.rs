@@ -175,7 +175,7 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         within,
         approve_elicited: args.approve_elicited,
         // An agent is no person at a terminal, so that `ask` refuses as well.
-        refuses_signals: app.ruling(Power::Signals)?.ruling != Ruling::Allow,
+        refuses_signals: within.is_none() && app.ruling(Power::Signals)?.ruling != Ruling::Allow,
         lease: app.config()?.lease,
         run: running::configured(app)?,
         found_later: app.servers()?.found_later(),

@@ -10,12 +10,14 @@ use taskpawl_model::command::{Command, Grant, Report, RequestRecord, Round, RunR
 use taskpawl_model::rules::Decision;
 use taskpawl_model::rules::decide;
 use taskpawl_model::task::Event;
-use taskpawl_model::task::{Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord};
+use taskpawl_model::task::{
+    Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, SignalRecord, Status, TaskRecord,
+};
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId, TaskId};
 use taskpawl_model::view::{
     Changes, EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot,
-    Undoable, View, ViewResult,
+    Undoable, View, ViewResult, Waits,
 };
 
 use crate::flow::with_plan;
