@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::Cli;
 
 fn with_plan(plan: &str) -> Cli {
-    let cli = Cli::new().with_programs();
+    let cli = Cli::new().with_programs().with_clock();
     cli.file("plan.yaml", plan);
     cli.run(&["apply", "plan.yaml", "--quiet"]).ok();
     cli
