@@ -88,8 +88,8 @@ fn a_signal_is_the_result_of_the_call_and_is_taken_once() {
     let plan = "tasks:
   - id: release
     calls:
-      - {id: answer, call: {wait: {signal: review}}}
-      - {id: publish, when: context.answer.ok, call: {exec: {argv: ['true']}}}
+      - {id: answer, wait: {signal: review}}
+      - {id: publish, when: context.answer.ok, exec: {argv: ['true']}}
   - {id: second, call: {wait: {signal: review}}}
 ";
     let cli = with_plan(plan);

@@ -442,15 +442,23 @@ impl Draft<'_> {
                 self.fail_without_call(key, state, Cause::Report)
             }
             Ok(false) => {
-                // Waits may be over at once. Without a release, the rounds would follow each other within this commit.
+                // Waits may be over at once. Without a pause, the rounds would follow each other within this commit.
                 let only_waits = calls
                     .iter()
                     .all(|call| call.body.status == CallStatus::Skipped || call.spec.tool_name == WAIT_TOOL);
-                self.next_round(key, round, repeat, go_on && !only_waits)
+                self.next_round(key, round, repeat, go_on)?;
+                if go_on && only_waits {
+                    self.pause_for_run(key)
+                } else if go_on {
+                    self.go_on(key)
+                } else {
+                    Ok(())
+                }
             }
         }
     }
 
+    /// Clears the calls for another round. The caller continues with it, unless it gives the task back.
     fn next_round(&mut self, key: Key, round: u32, repeat: &Repeat, go_on: bool) -> Decided<()> {
         let pause = repeat.delay.filter(|delay| !delay.0.is_zero());
         let pause = pause.map(|delay| chrono::TimeDelta::from_std(delay.0).unwrap_or(chrono::TimeDelta::MAX));
@@ -462,7 +470,12 @@ impl Draft<'_> {
             })?;
         }
         self.emit(Some(key), EventKind::RoundEnded { round, of: repeat.max, again_at: due })?;
-        if go_on { self.go_on(key) } else { self.set_state(key, TaskStatus::Todo, Cause::Release, None) }
+        if go_on { Ok(()) } else { self.set_state(key, TaskStatus::Todo, Cause::Release, None) }
+    }
+
+    /// Lets the run of a task continue with it in its next commit.
+    fn pause_for_run(&mut self, key: Key) -> Decided<()> {
+        self.rest(key, Some(Pause { until: Some(self.now()), ..Pause::default() }), None)
     }
 
     // Events.
