@@ -243,7 +243,7 @@ fn durable_waits_and_signals_are_found(open: Open<'_>) {
     accept(
         &store,
         create(NewTask {
-            spec: TaskSpec { not_before: Some(at(60)), ..TaskSpec::default() },
+            spec: TaskSpec { name: "later".to_owned(), not_before: Some(at(60)), ..TaskSpec::default() },
             ..task("todo")
         }),
     );
