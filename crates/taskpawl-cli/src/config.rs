@@ -18,6 +18,7 @@ use crate::environment::Environment;
 
 mod document;
 mod edit;
+mod engines;
 mod error;
 mod file;
 #[cfg(any(test, feature = "fuzz"))]
@@ -31,6 +32,7 @@ mod sandbox;
 mod secrets;
 
 pub(crate) use edit::{ConfigFile, SetError};
+pub(crate) use engines::RestateConfig;
 pub(crate) use error::ConfigError;
 pub(crate) use hosts::MEANING as HOSTS;
 pub(crate) use key::{COLLECTORS, Key, NAMED};
@@ -110,6 +112,7 @@ pub(crate) struct Config {
     mcp: McpConfig,
     collectors: Vec<String>,
     planner: Option<PlannerConfig>,
+    restate: RestateConfig,
     /// The hash of the project's file as it was read. Trust is checked against it.
     project_hash: Option<String>,
     settings: Vec<Setting>,
@@ -230,6 +233,7 @@ impl Config {
             mcp: McpConfig::default(),
             collectors: Vec::new(),
             planner: None,
+            restate: RestateConfig::default(),
             project_hash: None,
             settings,
         }
@@ -262,6 +266,11 @@ impl Config {
     /// Returns the addresses that traces may be sent to.
     pub(crate) fn collectors(&self) -> &[String] {
         &self.collectors
+    }
+
+    /// Returns the Restate server of the user's file.
+    pub(crate) fn restate(&self) -> &RestateConfig {
+        &self.restate
     }
 
     /// Returns the planner of the user's file.
@@ -329,6 +338,7 @@ impl Config {
         }
         self.read_sandbox(&document, file.sandbox)?;
         self.read_planner(&document, file.planner)?;
+        self.read_engines(&document, file.engines)?;
         for (name, definition) in file.secrets {
             if !definition.is_valid(&name) {
                 return Err(document.invalid(&["secrets", &name]));

@@ -19,6 +19,7 @@ use taskpawl_text::error_chain;
 use crate::agents::Trouble;
 use crate::caller::AgentSign;
 use crate::collector::SendError;
+use crate::commands::engine::join_hint;
 use crate::config::ConfigError;
 use crate::pin::PinFault;
 
@@ -113,6 +114,9 @@ pub(crate) enum CliError {
     /// A trace cannot be sent.
     #[error("failed to send the trace to `{url}`")]
     Collector { url: String, source: SendError },
+    /// The engine of calls on other machines does not answer.
+    #[error("failed to reach the Restate server")]
+    Engine { source: taskpawl_restate::HttpError },
     /// A planner gave no answer.
     #[error(transparent)]
     Planner(#[from] PlannerError),
@@ -237,6 +241,7 @@ pub(crate) enum Class {
     Store,
     Planner,
     NothingReady,
+    Engine,
 }
 
 impl Class {
@@ -245,6 +250,7 @@ impl Class {
         match self {
             Self::Usage => 2,
             Self::NothingReady => 5,
+            Self::Engine => 4,
             Self::UnknownId => 6,
             Self::Refused => 7,
             Self::Store | Self::Planner => 8,
@@ -260,6 +266,7 @@ impl Class {
             Self::Store => "store",
             Self::Planner => "planner",
             Self::NothingReady => "nothing_ready",
+            Self::Engine => "engine",
         }
     }
 }
@@ -303,6 +310,8 @@ impl CliError {
                 Class::Refused
             }
             Self::References { .. } => Class::UnknownId,
+            Self::Engine { .. } | Self::Run(RunError::EngineSilent { .. }) => Class::Engine,
+            Self::Run(RunError::RunsElsewhere { .. }) => Class::Refused,
             Self::Planner(_) => Class::Planner,
             Self::Command(error) | Self::Run(RunError::Command(error)) => class_of(error),
             Self::Placement(_)
@@ -350,6 +359,10 @@ impl CliError {
             Self::Servers(_) => Some("`mcp.configs` of your configuration names this file".into()),
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
             Self::Run(RunError::MissingVariables { names, .. }) => Some(pass_variable(names)),
+            Self::Run(RunError::RunsElsewhere { .. } | RunError::EngineSilent { .. }) => Some(join_hint()),
+            Self::Engine { .. } => {
+                Some("start the server, or name its address: `--restate-admin URL`".into())
+            }
             Self::Placement(error) => Some(error.hint()),
             Self::File { action, source, .. } => Some(file_hint(action, source.kind()).into()),
             Self::AgentFile { trouble, .. } => {
@@ -404,6 +417,7 @@ impl CliError {
             | Self::Serve(_)
             | Self::Listen(_)
             | Self::Collector { .. }
+            | Self::Engine { .. }
             | Self::Planner(_)
             | Self::Unasked { .. }
             | Self::Output(_)

@@ -58,6 +58,7 @@ mod todo_lists;
 mod tokens;
 mod toolbox;
 mod trust;
+pub mod worker;
 
 use std::process::ExitCode;
 

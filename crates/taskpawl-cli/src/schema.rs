@@ -348,6 +348,7 @@ fn task_work_fields() -> Value {
         "timeout": {"$ref": "#/$defs/duration"},
         "resources": {"anyOf": [{"$ref": "#/$defs/texts"}, {"$ref": "#/$defs/counts"}]},
         "writes": {"$ref": "#/$defs/texts"},
+        "runsOn": {"$ref": "#/$defs/texts"},
         "sandbox": {"$ref": "#/$defs/sandbox"},
         "trustInputs": {"$ref": "#/$defs/texts"},
         "approval": {"$ref": "#/$defs/approval"},

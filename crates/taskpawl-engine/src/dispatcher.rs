@@ -15,7 +15,7 @@ use taskpawl_model::run::run_loop::{
 use taskpawl_model::task::StopRequest;
 use taskpawl_model::value::Selector;
 use taskpawl_model::value::Timestamp;
-use taskpawl_model::value::{Key, RunId};
+use taskpawl_model::value::{Key, RunId, SharedText};
 use taskpawl_model::view::View;
 use taskpawl_store::{Outcome, StoreError};
 use taskpawl_tools::{Tool, ToolError};
@@ -23,6 +23,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
+use crate::adoption::{Adoption, Joined};
 use crate::changes::Changed;
 use crate::engine::Engine;
 use crate::error::RunError;
@@ -34,6 +35,7 @@ use crate::options::{RunControl, RunOptions};
 use crate::questions::{ApproverReply, Questions};
 use crate::reporter::Reporter;
 use crate::scans::inquire;
+use crate::sending::{Choice, Leaving, Returned, Sender, leaving, unplaced};
 use crate::summary::{RunSummary, Summarizer};
 use crate::tool_lookup::{ToolLookup, with_found};
 
@@ -45,6 +47,11 @@ const STOP_REQUEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Exit code of a run that another process stopped, as after Ctrl-C.
 const STOPPED: u8 = 130;
+
+/// Exit code of a run whose engine was silent for too long.
+const ENGINE_SILENT: u8 = 4;
+
+type CallFuture = Pin<Box<dyn Future<Output = Returned> + Send>>;
 
 type Outcomes = Result<Vec<Outcome>, StoreError>;
 
@@ -58,7 +65,12 @@ pub(crate) struct Dispatcher {
     reporter: Reporter,
     questions: Questions,
     /// Calls that did not finish on their first poll. Dropping the set aborts them.
-    calls: JoinSet<Ended>,
+    calls: JoinSet<Returned>,
+    /// Sends calls to workers; `None` if all calls run here.
+    sender: Option<Arc<Sender>>,
+    adoption: Adoption,
+    /// The number of calls that the engine may still run although it is silent, with the last error.
+    abandoned: Option<(usize, String)>,
     inquiries: JoinSet<(Key, Grant)>,
     inquirers: Arc<Semaphore>,
     tool_lookup: ToolLookup,
@@ -76,6 +88,7 @@ pub(crate) struct Dispatcher {
 struct EngineHost<'a> {
     manager: &'a Manager,
     engine: &'a Engine,
+    adoption: &'a Adoption,
 }
 
 impl Host for EngineHost<'_> {
@@ -94,7 +107,8 @@ impl Host for EngineHost<'_> {
     }
 
     fn is_alive(&self, run: &RunId) -> bool {
-        liveness::is_alive(&self.engine.project.files, run)
+        // A run whose calls are joined holds its tasks until they have ended.
+        self.adoption.holds(run) || liveness::is_alive(&self.engine.project.files, run)
     }
 
     fn may_find(&self, tool: &str) -> bool {
@@ -115,7 +129,13 @@ impl Dispatcher {
         let rules = RunRules { variables: Arc::clone(&resources.digests), ..options.rules() };
         let executor =
             Executor::new(engine, (run.clone(), &manager), resources, scope, options.observer.clone());
+        let sender = options.elsewhere.clone();
+        let files = &engine.project.files;
+        let sender = sender.map(|executor| Arc::new(Sender::new(executor, files, &run)));
         Self {
+            sender,
+            adoption: Adoption::default(),
+            abandoned: None,
             run_loop: RunLoop::new(run.clone(), loop_options(engine, options, rules), manager.source().now()),
             executor,
             reporter: Reporter::new(manager.clone(), options.observer.clone(), notifier),
@@ -152,6 +172,10 @@ impl Dispatcher {
                 return self.summarize();
             }
             self.carry_out(outputs, &mut inbox).await?;
+            if let Some((calls, why)) = self.abandoned.take_if(|_| self.calls.is_empty() && inbox.is_empty())
+            {
+                return Err(RunError::EngineSilent { calls, why });
+            }
             if inbox.is_empty() {
                 self.wait(&mut inbox).await?;
                 self.take_stop_request(&mut inbox)?;
@@ -160,7 +184,8 @@ impl Dispatcher {
     }
 
     fn drive<T>(&mut self, drive: impl FnOnce(&mut RunLoop, &mut EngineHost<'_>) -> T) -> T {
-        drive(&mut self.run_loop, &mut EngineHost { manager: &self.manager, engine: &self.engine })
+        let host = &mut EngineHost { manager: &self.manager, engine: &self.engine, adoption: &self.adoption };
+        drive(&mut self.run_loop, host)
     }
 
     /// Recovers what dead runs left, frees tasks that waited for a tool of this run, and reads the first snapshot.
@@ -168,6 +193,7 @@ impl Dispatcher {
         // The order matters: recovery, known tools and decisions of the policy may all make tasks ready, and the loop reads ready
         // tasks only once.
         self.engine.recover()?;
+        self.adopt()?;
         let tasks = self.manager.read(|view| Ok(self.run_loop.run_view().tasks_with_tools(view)?))?;
         if !tasks.is_empty() {
             self.manager.command(Command::ToolsKnown { tasks })?;
@@ -188,7 +214,10 @@ impl Dispatcher {
         tokio::select! {
             Some(outcomes) = self.committed.1.recv() => take_outcomes(outcomes, inbox)?,
             Some(ended) = self.calls.join_next(), if !self.calls.is_empty() => {
-                inbox.push_back(self.take_joined(ended));
+                inbox.extend(self.take_joined(ended));
+            }
+            Some(returned) = self.adoption.next(), if !self.adoption.is_empty() => {
+                inbox.push_back(self.take_adopted(returned)?);
             }
             Some(Ok((key, grant))) = self.inquiries.join_next(), if !self.inquiries.is_empty() => {
                 inbox.push_back(Input::Granted(key, grant));
@@ -205,7 +234,7 @@ impl Dispatcher {
             take_outcomes(outcomes, inbox)?;
         }
         while let Some(ended) = self.calls.try_join_next() {
-            inbox.push_back(self.take_joined(ended));
+            inbox.extend(self.take_joined(ended));
         }
         while let Some(Ok((key, grant))) = self.inquiries.try_join_next() {
             inbox.push_back(Input::Granted(key, grant));
@@ -251,7 +280,10 @@ impl Dispatcher {
                 }
                 Output::TaskEnded(ended) => self.reporter.task_ended(ended),
                 Output::EndedEarly(ended) => self.reporter.tell(&RunEvent::EndedEarly(ended)),
-                Output::Recover => drop(self.engine.recover()?),
+                Output::Recover => {
+                    self.engine.recover()?;
+                    self.adopt()?;
+                }
                 Output::Finish => {}
             }
         }
@@ -292,19 +324,111 @@ impl Dispatcher {
     /// Polls the call once in place: a call that ends at once needs no task of its own.
     async fn start(&mut self, started: StartedCall, deadline: Option<Deadline>, inbox: &mut VecDeque<Input>) {
         self.reporter.call_started(&started);
-        let mut call: Pin<Box<dyn Future<Output = Ended> + Send>> =
-            Box::pin(self.executor.call(started, deadline));
+        let mut call = self.place(started, deadline);
         match std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
-            Poll::Ready(ended) => inbox.push_back(self.take_ended(ended)),
+            Poll::Ready(returned) => inbox.extend(self.take_returned(returned)),
             Poll::Pending => {
                 self.calls.spawn(call);
             }
         }
     }
 
-    fn take_joined(&mut self, joined: Result<Ended, JoinError>) -> Input {
+    /// Returns the future of a call, here or on a worker.
+    fn place(&mut self, started: StartedCall, deadline: Option<Deadline>) -> CallFuture {
+        let choice = self.sender.as_ref().map_or(Choice::Here, |sender| {
+            sender.choose(&started, self.executor.tool(&started.call.spec.tool_name).is_some())
+        });
+        match (choice, &self.sender) {
+            (Choice::Worker(worker), Some(sender)) => {
+                let identity = (self.executor.idempotency_key(&started), self.run.clone());
+                let tool = self.executor.tool(&started.call.spec.tool_name);
+                let now = self.manager.source().now();
+                let sent = leaving(&started, identity, deadline.as_ref(), tool, now);
+                let cancel = self.executor.token(started.key);
+                Box::pin(sender.send(worker, Leaving { started, sent, cancel }))
+            }
+            (Choice::Nowhere(why), _) => {
+                let ended = Box::new(unplaced(&started, why));
+                Box::pin(std::future::ready(Returned::Ended(ended)))
+            }
+            (Choice::Here | Choice::Worker(_), _) => {
+                let call = self.executor.call(started, deadline);
+                Box::pin(async move { Returned::Ended(Box::new(call.await)) })
+            }
+        }
+    }
+
+    fn take_returned(&mut self, returned: Returned) -> Option<Input> {
+        match returned {
+            Returned::Ended(ended) => {
+                if ended.is_unsent {
+                    self.stop_for_silence();
+                }
+                Some(self.take_ended(*ended))
+            }
+            Returned::Abandoned(why) => {
+                self.stop_for_silence();
+                self.abandoned.get_or_insert_with(|| (0, why)).0 += 1;
+                None
+            }
+        }
+    }
+
+    /// Starts nothing more, because the engine is silent.
+    fn stop_for_silence(&self) {
+        if self.control.requests() == 0 {
+            self.control.stop_with(ENGINE_SILENT);
+        }
+    }
+
+    /// Joins the calls of dead runs that workers still execute.
+    ///
+    /// # Errors
+    /// There are such calls, and the run has no engine.
+    fn adopt(&mut self) -> Result<(), RunError> {
+        let found = self.engine.calls_elsewhere()?;
+        let Some(sender) = &self.sender else {
+            let tasks: Vec<String> = found.iter().map(|call| call.task.id.to_string()).collect();
+            return if tasks.is_empty() { Ok(()) } else { Err(RunError::RunsElsewhere { tasks }) };
+        };
+        let files = &self.engine.project.files;
+        let executor = &self.executor;
+        let now = self.manager.source().now();
+        let joined = self.adoption.begin(files, sender, found, |started| {
+            let identity = (executor.idempotency_key(started), self.run.clone());
+            leaving(started, identity, None, executor.tool(&started.call.spec.tool_name), now)
+        });
+        for (run, calls) in joined {
+            self.reporter.warn(format!("run {run} was killed: waiting for {calls} of its calls on workers"));
+        }
+        Ok(())
+    }
+
+    /// Reports the end of a call of a dead run in the name of that run, under the attempt that it had.
+    fn take_adopted(&mut self, joined: Joined) -> Result<Input, RunError> {
+        let (run, returned) = joined;
+        match returned {
+            Returned::Ended(ended) if !ended.is_unsent => {
+                let report = report_of(*ended).0;
+                let round = Round { reports: vec![report], ..Round::default() };
+                let request = self.manager.clone().with_run(run).request(Command::Round(Box::new(round)));
+                // A refusal means that another run has joined the same call, and reported it first.
+                self.manager.store().write(vec![request])?;
+                // The task is released if it has more calls, and the record of the run is closed after the last one.
+                self.engine.recover()?;
+            }
+            Returned::Ended(_) => self.stop_for_silence(),
+            Returned::Abandoned(why) => {
+                self.stop_for_silence();
+                self.abandoned.get_or_insert_with(|| (0, why)).0 += 1;
+            }
+        }
+        Ok(Input::Tick)
+    }
+
+    fn take_joined(&mut self, joined: Result<Returned, JoinError>) -> Option<Input> {
         match joined {
-            Ok(ended) => self.take_ended(ended),
+            Ok(returned) => self.take_returned(returned),
             // Tasks of the set are never aborted while the dispatcher exists, so that an error can only be a panic.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
@@ -314,25 +438,8 @@ impl Dispatcher {
         if self.reporter.call_ended(&ended) {
             self.executor.forget(ended.key);
         }
-        let Ended {
-            key,
-            attempt,
-            call,
-            end,
-            spent,
-            plan,
-            usage,
-            cut,
-            artifacts,
-            changed,
-            inputs_changed,
-            ..
-        } = ended;
-        let Changed { files: changed_beyond, unknown: changes_unknown } = changed;
-        let report = Report::new(key, attempt, call, end);
-        let report =
-            Report { usage, cut, artifacts, changed_beyond, changes_unknown, inputs_changed, ..report };
-        Input::Ended(Box::new(EndedCall { report, plan, duration: spent }))
+        let (report, plan, duration) = report_of(ended);
+        Input::Ended(Box::new(EndedCall { report, plan, duration }))
     }
 
     fn take_said(&mut self, said: ApproverReply) -> Result<Option<Input>, RunError> {
@@ -402,6 +509,30 @@ impl Dispatcher {
         let summary = self.manager.read(|view| Ok(summarizer.summarize(view)?))?;
         Ok((summary, notifier))
     }
+}
+
+/// Returns the report of a call, with its plan and its run time.
+fn report_of(ended: Ended) -> (Report, Option<SharedText>, Duration) {
+    let Ended {
+        key,
+        attempt,
+        call,
+        end,
+        spent,
+        plan,
+        usage,
+        cut,
+        artifacts,
+        changed,
+        inputs_changed,
+        worker,
+        ..
+    } = ended;
+    let Changed { files: changed_beyond, unknown: changes_unknown } = changed;
+    let report = Report::new(key, attempt, call, end);
+    let report =
+        Report { usage, cut, artifacts, changed_beyond, changes_unknown, inputs_changed, worker, ..report };
+    (report, plan, spent)
 }
 
 fn loop_options(engine: &Engine, options: &RunOptions, rules: RunRules) -> LoopOptions {

@@ -22,6 +22,20 @@ pub enum RunError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// Calls of a run that was killed run on workers, and this run has no engine to join them.
+    #[error("calls of a run that was killed still run on workers: {}", list(.tasks))]
+    RunsElsewhere {
+        /// Tasks of the calls.
+        tasks: Vec<String>,
+    },
+    /// The engine that carries calls did not answer for too long. The calls that it may run stay claimed.
+    #[error("the engine did not answer, and {calls} calls may still run on workers: {why}")]
+    EngineSilent {
+        /// Number of the calls.
+        calls: usize,
+        /// The last error.
+        why: String,
+    },
     /// The programs of the run would lack environment variables that a plan requires.
     #[error("plan `{plan}` requires {}, which its programs do not have", list(.names))]
     MissingVariables {

@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::asking::{Artifacts, StartQuestions};
 use crate::broker::Broker;
+use crate::call_executor::SentCall;
 use crate::changes::{Changed, Writers};
 use crate::conversion;
 use crate::engine::Engine;
@@ -78,6 +79,10 @@ pub(crate) struct Ended {
     pub(crate) hint: Option<String>,
     /// Set if the files that the cache of the task covers have changed since the claim. The success is then not cached.
     pub(crate) inputs_changed: bool,
+    /// The worker that ran the call; `None` for this process.
+    pub(crate) worker: Option<String>,
+    /// True if the call never left, because the engine was silent.
+    pub(crate) is_unsent: bool,
 }
 
 /// Resources that a run holds for its calls.
@@ -188,10 +193,24 @@ impl Executor {
         started: StartedCall,
         deadline: Option<Deadline>,
     ) -> impl Future<Output = Ended> + Send + 'static {
+        self.call_of(started, deadline, None)
+    }
+
+    /// Does the same as [`call`](Self::call), under the identity of the call of another process if there is one.
+    pub(crate) fn call_of(
+        &mut self,
+        started: StartedCall,
+        deadline: Option<Deadline>,
+        sent: Option<&SentCall>,
+    ) -> impl Future<Output = Ended> + Send + 'static {
         let tool = self.engine.tools.get(&started.call.spec.tool_name).cloned();
         let usage = Arc::new(Mutex::new(None));
         let (time, limit) = self.time_left(&started, deadline);
         let mut context = self.context(&started, time, &usage);
+        if let Some(sent) = sent {
+            sent.ticket.key.clone_into(&mut context.idempotency_key);
+            context.traceparent = sent.traceparent();
+        }
         let cut = Arc::new(Mutex::new(Vec::new()));
         context.cut = Some(cut_sink(&cut));
         let run_context = Arc::clone(&self.run_context);
@@ -291,6 +310,8 @@ impl Executor {
                 changed,
                 hint,
                 inputs_changed,
+                worker: None,
+                is_unsent: false,
             }
         })
     }
@@ -332,7 +353,7 @@ impl Executor {
         context.traceparent =
             StartInRun { run: &self.run, task, attempt, call: &call.id, start }.traceparent();
         // All calls of a task share one token, so that a task can be ended without the rest of the run.
-        context.cancel = self.by_task.entry(started.key).or_insert_with(|| self.cancel.child_token()).clone();
+        context.cancel = self.token(started.key);
         context.deadline = tokio::time::Instant::now().checked_add(time);
         context.progress = self.progress(started);
         context.usage = Some(usage_sink(usage));
@@ -364,7 +385,7 @@ impl Executor {
         ends.min_by_key(|(time, _)| *time).unwrap_or((Duration::ZERO, Limit::Default))
     }
 
-    fn idempotency_key(&self, started: &StartedCall) -> String {
+    pub(crate) fn idempotency_key(&self, started: &StartedCall) -> String {
         let StartedCall { task, call, generation, round, .. } = started;
         let identity = CallIdentity { task, call: &call.id, generation: *generation, round: *round };
         let key = self.run_context.resources.keys.key(&identity);
@@ -393,6 +414,16 @@ impl Executor {
                 _ => {}
             }
         }))
+    }
+
+    /// Returns the token that cancels the calls of a task.
+    pub(crate) fn token(&mut self, key: Key) -> CancellationToken {
+        self.by_task.entry(key).or_insert_with(|| self.cancel.child_token()).clone()
+    }
+
+    /// Returns a tool of the run.
+    pub(crate) fn tool(&self, name: &str) -> Option<&RegisteredTool> {
+        self.engine.tools.get(name)
     }
 
     /// Returns the token that cancels all calls of the run.
@@ -603,7 +634,7 @@ fn remember(
 }
 
 /// Returns whether a call may start again although nothing tells how far it came.
-fn is_repeatable(tool: &RegisteredTool, spec: &CallSpec, args: &Value) -> bool {
+pub(crate) fn is_repeatable(tool: &RegisteredTool, spec: &CallSpec, args: &Value) -> bool {
     spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(args))
 }
 

@@ -20,6 +20,12 @@ pub enum Fault {
     KeepSecrets,
     /// New files that other programs obey are searched only after each call, neither at the end of a run nor after a kill.
     NoLastLook,
+    /// An executor of calls of other processes keeps no record of the starts.
+    NoStartRecord,
+    /// It keeps no table of running calls: a ticket that comes again starts again.
+    NoTable,
+    /// A newer start of a call does not end an older one.
+    NoFencing,
 }
 
 /// One bit per fault.

@@ -4,10 +4,12 @@
 //! The dispatcher writes only through the manager. It starts a call only after the store has recorded it as started.
 //! The end of a task, the tasks that become ready by it and the next claims are written in one commit.
 
+mod adoption;
 mod approver;
 mod asking;
 mod broker;
 mod cache_layers;
+mod call_executor;
 mod changes;
 mod clock;
 mod conversion;
@@ -26,11 +28,13 @@ mod journal;
 mod keys;
 mod late_files;
 mod liveness;
+mod local_executor;
 mod notify;
 mod observer;
 mod options;
 mod outcome;
 mod output;
+mod placements;
 mod private_tmp;
 mod prune;
 mod questions;
@@ -42,6 +46,7 @@ mod runs;
 mod scans;
 mod secret_variables;
 mod secrets;
+mod sending;
 mod spans;
 mod summary;
 mod temporary;
@@ -53,11 +58,15 @@ mod written;
 
 pub use approver::{ApprovalVerdict, Approver};
 pub use cache_layers::CacheLayers;
+pub use call_executor::{
+    CallExecutor, ExecuteError, Offer, SentCall, SentEnd, SentOutcome, Ticket, TicketStatus,
+};
 pub use clock::RunSource;
 pub use engine::{Engine, Project};
 pub use env_file::EnvFileError;
 pub use error::RunError;
 pub use keys::KeySource;
+pub use local_executor::{LocalExecutor, LocalOptions};
 pub use observer::{CallFailure, Observer, OutputStream, RunEvent};
 pub use options::{RunControl, RunOptions};
 pub use outcome::Outcome;

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use taskpawl_model::command::RunRules;
 use taskpawl_model::plan::Budget;
-use taskpawl_model::task::Retry;
+use taskpawl_model::task::{Retry, WORKER_RESOURCE};
 use taskpawl_model::value::{Map, Period, RunId, Selector};
 use tokio::sync::watch;
 
 use crate::approver::Approver;
+use crate::call_executor::{CallExecutor, Offer};
 use crate::observer::Observer;
 use crate::variables::RunVariables;
 
@@ -64,6 +65,8 @@ pub struct RunOptions {
     pub owns_thread: bool,
     /// Run tasks with `cache` even if their inputs have not changed.
     pub no_cache: bool,
+    /// Executes calls in other processes; without it all calls run here.
+    pub elsewhere: Option<Arc<dyn CallExecutor>>,
     /// Stops the run on request.
     pub control: RunControl,
     /// Parameters, stored in the run record.
@@ -84,7 +87,7 @@ impl RunOptions {
     /// Returns the rules that apply to all tasks of the run.
     pub(crate) fn rules(&self) -> RunRules {
         RunRules {
-            capacities: self.resources.clone(),
+            capacities: self.capacities(),
             retry: self.retry.clone(),
             timeout: self.task_timeout,
             no_cache: self.no_cache,
@@ -92,10 +95,27 @@ impl RunOptions {
         }
     }
 
-    /// Returns the number of calls that run at the same time, at least 1.
+    /// Returns the capacities of resources. The slots of workers with a label are a resource, too.
+    fn capacities(&self) -> BTreeMap<String, u32> {
+        let mut capacities = self.resources.clone();
+        for offer in self.offers().iter() {
+            for label in &offer.labels {
+                let slots = capacities.entry(format!("{WORKER_RESOURCE}{label}")).or_default();
+                *slots = slots.saturating_add(u32::try_from(offer.slots).unwrap_or(u32::MAX));
+            }
+        }
+        capacities
+    }
+
+    fn offers(&self) -> Arc<[Offer]> {
+        self.elsewhere.as_ref().map(|executor| executor.offers()).unwrap_or_default()
+    }
+
+    /// Returns the number of calls that run at the same time, at least 1: as many as the workers have slots, if there are any.
     pub fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        self.jobs.unwrap_or_else(|| cores() + 2).max(1)
+        let slots = self.offers().iter().map(|offer| offer.slots).sum();
+        self.jobs.unwrap_or_else(|| if slots == 0 { cores() + 2 } else { slots }).max(1)
     }
 }
 

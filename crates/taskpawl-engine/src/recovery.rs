@@ -1,14 +1,15 @@
 //! Recovery of tasks that dead runs left behind: carries out the recovery plan of the model.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use serde_json::Value;
 use taskpawl_manager::{Error, Liveness, Manager};
 use taskpawl_model::run::recovery::{Plan, Recovered};
-use taskpawl_model::task::CallRecord;
+use taskpawl_model::task::{CallRecord, TaskRecord};
 use taskpawl_model::value::{Key, RunId, secret_names};
 use taskpawl_store::StoreError;
 use taskpawl_tools::{Registry, SecretSource, Vault};
@@ -16,7 +17,11 @@ use taskpawl_tools::{Registry, SecretSource, Vault};
 use crate::faults::{self, Fault};
 use crate::liveness;
 use crate::output::Output;
+use crate::placements::{self, KnownPlacements};
 use crate::secrets::{self, Removed};
+
+/// Time for which the end of a call that was sent can be joined.
+const RETENTION: TimeDelta = TimeDelta::hours(24);
 
 /// Everything that a recovery needs: the directory of the run locks, the tools that know which calls are repeatable,
 /// and the secrets.
@@ -62,6 +67,9 @@ impl Recovery {
         });
         // Refusals are ignored: another process has recovered the same task first.
         manager.store().write(requests.collect())?;
+        if tasks.is_none() {
+            plan.closed().for_each(|run| placements::forget(&self.files, run));
+        }
         Ok(plan.summary())
     }
 
@@ -104,7 +112,14 @@ impl Recovery {
         let now = manager.source().now();
         let builtin = OnceCell::new();
         let is_repeatable = |call: &CallRecord| self.is_repeatable(call, &builtin);
-        manager.read(|view| Ok(Plan::new(view, tasks, &|run| self.is_alive(run), &is_repeatable, now)?))
+        let placements = RefCell::new(KnownPlacements::default());
+        // The engine forgets a call after its retention, so that nothing is left to join.
+        let is_elsewhere = |run: &RunId, task: &TaskRecord, call: &CallRecord| {
+            let is_kept = call.body.started_at.is_some_and(|start| now - start < RETENTION);
+            is_kept && placements.borrow_mut().of(&self.files, run, &task.id, call).is_some()
+        };
+        let is_alive = |run: &RunId| self.is_alive(run);
+        manager.read(|view| Ok(Plan::beside(view, tasks, &is_alive, &is_repeatable, &is_elsewhere, now)?))
     }
 
     /// Returns whether a call may be started again. Falls back to the built-in tools, because a process that only gives

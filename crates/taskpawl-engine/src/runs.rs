@@ -6,7 +6,7 @@ use std::sync::Arc;
 use taskpawl_manager::{Error, Manager};
 use taskpawl_model::command::{Command, RunStart};
 use taskpawl_model::rules::{DecideError, resolve, resolve_among};
-use taskpawl_model::run::recovery::{Recovered, questions_of_policy};
+use taskpawl_model::run::recovery::{CallElsewhere, Recovered, questions_of_policy};
 use taskpawl_model::task::{KeySpace, RunRecord, Status, Task};
 use taskpawl_model::value::{RunId, Selector};
 use taskpawl_model::view::{Query, View};
@@ -23,6 +23,7 @@ use crate::liveness::{self, LiveRun};
 use crate::notify::{Notifier, NotifyContext};
 use crate::observer::{GuardedObserver, Observer, RunEvent};
 use crate::options::RunOptions;
+use crate::placements;
 use crate::private_tmp::PrivateTmp;
 use crate::recovery::Recovery;
 use crate::spans::RunSpan;
@@ -106,6 +107,7 @@ impl Engine {
             }
         }
         summary.late_files = of_killed.into_iter().chain(late.of_this_run().await).collect();
+        placements::forget(&engine.project.files, &id);
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
         live.end().await;
         let observer_error = || guarded.as_ref().and_then(|observer| observer.error());
@@ -220,6 +222,15 @@ impl Engine {
     /// Returns the summary of [`recover`](Self::recover) without changing anything.
     pub(crate) fn left_behind(&self) -> Result<Recovered, Error> {
         Ok(self.recovery().plan(&self.manager, None)?.summary())
+    }
+
+    /// Returns the calls of dead runs that workers still execute.
+    pub(crate) fn calls_elsewhere(&self) -> Result<Vec<CallElsewhere>, Error> {
+        // Only runs with an engine leave such a file; others need no second look at their tasks.
+        if !placements::are_any(&self.project.files) {
+            return Ok(Vec::new());
+        }
+        Ok(self.recovery().plan(&self.manager, None)?.elsewhere().to_vec())
     }
 
     fn recovery(&self) -> Recovery {

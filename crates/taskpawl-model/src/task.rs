@@ -38,8 +38,8 @@ pub use record::{
     Progress, RevokedAttempt, RunRecord, StatusKind, StopRequest, TaskBody, TaskRecord, Work,
 };
 pub use spec::{
-    Approval, ApprovalWord, Cache, CallSpec, ForEach, Links, Mode, NewCall, Origin, PlanAccess, Priority,
-    Question, Repeat, Retry, SandboxRequest, TaskSpec, Trigger,
+    Approval, ApprovalWord, Cache, CallSpec, ForEach, LOCAL_LABEL, Links, Mode, NewCall, Origin, PlanAccess,
+    Priority, Question, Repeat, Retry, SandboxRequest, TaskSpec, Trigger, WORKER_RESOURCE,
 };
 pub use status::{
     BlockedReason, CallStatus, Cause, Claim, ClaimEnd, FailureClass, Status, TaskStatus, TransitionError,

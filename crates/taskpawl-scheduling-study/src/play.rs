@@ -158,6 +158,7 @@ fn report(task: usize) -> Report {
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,
+        worker: None,
         go_on: true,
     }
 }

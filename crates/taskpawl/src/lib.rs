@@ -65,10 +65,11 @@ pub use policy_adapter::call_origin;
 pub use printed::{can_be_shown, is_unfinished, kept_text};
 pub use run::{Run, RunBuilder};
 pub use taskpawl_engine::{
-    ApprovalVerdict, Approver, CacheLayers, CallFailure, ChangedBeyond, EndedEarly, Engine, EnvFileError,
-    FailedTask, FailureGroup, KeySource, LateFilesOfRun, NotRun, Observer, Outcome, Output, OutputPart,
-    OutputStream, Project, PruneOptions, PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSource,
-    RunSummary, RunUsage, RunVariables, TaskUsage, VariableError, Waiting, keyed_digest,
+    ApprovalVerdict, Approver, CacheLayers, CallExecutor, CallFailure, ChangedBeyond, EndedEarly, Engine,
+    EnvFileError, ExecuteError, FailedTask, FailureGroup, KeySource, LateFilesOfRun, LocalExecutor,
+    LocalOptions, NotRun, Observer, Offer, Outcome, Output, OutputPart, OutputStream, Project, PruneOptions,
+    PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage, RunVariables,
+    SentCall, SentEnd, SentOutcome, TaskUsage, Ticket, TicketStatus, VariableError, Waiting, keyed_digest,
 };
 /// Turns an async function into a tool.
 ///

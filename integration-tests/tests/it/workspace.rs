@@ -42,6 +42,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["taskpawl-json", "taskpawl-manager", "taskpawl-model", "taskpawl-text", "taskpawl-tools"],
     ),
     ("taskpawl-mcp", &["taskpawl", "taskpawl-http", "taskpawl-json", "taskpawl-planner", "taskpawl-text"]),
+    ("taskpawl-restate", &["taskpawl"]),
+    ("taskpawl-worker", &["taskpawl", "taskpawl-cli", "taskpawl-restate"]),
     ("taskpawl-web", &["taskpawl", "taskpawl-http", "taskpawl-json", "taskpawl-text"]),
     (
         "taskpawl-cli",
@@ -53,6 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "taskpawl-mcp",
             "taskpawl-planner",
             "taskpawl-report",
+            "taskpawl-restate",
             "taskpawl-text",
             "taskpawl-todo",
             "taskpawl-web",

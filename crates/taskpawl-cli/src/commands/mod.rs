@@ -69,10 +69,12 @@ pub(crate) mod unblock;
 pub(crate) mod undo;
 pub(crate) mod update;
 pub(crate) mod watch;
+pub(crate) mod workers;
 
 mod agents;
 mod calls;
 mod confirm;
+pub(crate) mod engine;
 pub(crate) mod exchange;
 mod features;
 mod fields;

@@ -19,6 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::App;
 use crate::collector::Collector;
+use crate::commands::engine::EngineArgs;
 use crate::commands::parse;
 use crate::commands::prompt::Prompt;
 use crate::commands::prune::keep_quota;
@@ -71,6 +72,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
     #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
     pub(super) sandbox: SandboxArgs,
     #[command(flatten)]
     pub(super) variables: VariableArgs,
@@ -89,7 +92,13 @@ impl RunArgs {
         let flags = [("--fail-fast", self.fail_fast), ("--no-cache", self.no_cache), ("--wait", self.wait)];
         let options = options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?]));
         let flags = flags.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name.to_owned());
-        options.flatten().chain(flags).chain(self.variables.words()).chain(self.sandbox.words()).collect()
+        options
+            .flatten()
+            .chain(flags)
+            .chain(self.engine.words())
+            .chain(self.variables.words())
+            .chain(self.sandbox.words())
+            .collect()
     }
 
     /// Returns whether the run is taken along: as a report or a trace.
@@ -130,6 +139,12 @@ impl RunArgs {
             return Err(CliError::usage_with(
                 "annotations are lines on standard output, and so is JSON",
                 hint,
+            ));
+        }
+        if self.engine.is_on() && self.variables.words().next().is_some() {
+            return Err(CliError::usage_with(
+                "values of variables do not leave this machine, and `--engine` sends calls to others",
+                "set the variables where the worker runs",
             ));
         }
         // Refused before anything runs, and not at the end.
@@ -202,6 +217,8 @@ pub(super) fn run(
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let elsewhere = runtime.block_on(args.engine.connect(app, options.observer.clone()))?;
+    let options = RunOptions { elsewhere, ..options };
     let mut signals = runtime.block_on(async { Signals::listen(control) }).map_err(CliError::Runtime)?;
     let end = runtime.block_on(watch(plans, what, options, &mut signals));
     // After the third signal, threads in blocking calls are abandoned.

@@ -210,6 +210,9 @@ impl<'a> Sheet<'a> {
             if let Some(starts) = starts(call, self.out.now) {
                 self.indented(&starts, "      ");
             }
+            if let Some(worker) = &call.worker {
+                self.indented(&clean(&format!("ran on: @{worker}")), "      ");
+            }
             if let Some(usage) = &call.usage {
                 self.indented(&clean(&format!("used: {usage}")), "      ");
             }

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::expectation;
-use super::{ConfigError, Key, Layer, Origin, planner, sandbox, secrets};
+use super::{ConfigError, Key, Layer, Origin, engines, planner, sandbox, secrets};
 
 /// The hint for a project that names collectors of traces.
 const TRACE_OF_USER: &str = "the user's own file alone lists collectors, so that no project sends traces elsewhere; \
@@ -62,7 +62,8 @@ impl<'a> Document<'a> {
     pub(super) fn check_sections(&self) -> Result<(), ConfigError> {
         // Serde reads a list as the fields of a struct.
         let is_list = |name: &&str| self.values.get(*name).is_some_and(Value::is_array);
-        if let Some(name) = ["mcp", "output", "planner", "run", "sandbox", "trace"].into_iter().find(is_list)
+        if let Some(name) =
+            ["engines", "mcp", "output", "planner", "run", "sandbox", "trace"].into_iter().find(is_list)
         {
             return Err(self.invalid(&[name]));
         }
@@ -77,6 +78,9 @@ impl<'a> Document<'a> {
         }
         if self.values.contains_key("trace") {
             return Err(self.unknown_key(&["trace", "collectors"], TRACE_OF_USER.to_owned()));
+        }
+        if self.values.contains_key("engines") {
+            return Err(self.unknown_key(&["engines"], engines::ONLY_USER.to_owned()));
         }
         if self.values.contains_key("planner") {
             return Err(self.unknown_key(&["planner"], planner::ONLY_USER.to_owned()));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{hosts, mcp, planner, sandbox, secrets};
+use super::{engines, hosts, mcp, planner, sandbox, secrets};
 use crate::text::nearest;
 
 /// The names and texts of a key.
@@ -120,7 +120,8 @@ impl Key {
             if let Some(near) = nearest(name, names()) {
                 return format!("did you mean `{near}`?");
             }
-            let sections = NAMED.iter().map(|(section, _)| *section).chain(["planner", "sandbox"]);
+            let sections =
+                NAMED.iter().map(|(section, _)| *section).chain(["engines.restate", "planner", "sandbox"]);
             let sections = sections.map(|section| format!("`[{section}]`"));
             let all = names().map(|name| format!("`{name}`")).chain(sections);
             format!("known are {}", all.collect::<Vec<_>>().join(", "))
@@ -158,6 +159,8 @@ pub(super) fn expectation(path: &[&str]) -> Option<(&'static str, &'static str)>
         ["secrets", _] => (secrets::MEANING, secrets::EXPECTED),
         ["trace", "collectors"] => (COLLECTORS, "a list such as [\"http://127.0.0.1:4318\"]"),
         ["mcp", "configs"] => (mcp::CONFIGS, mcp::EXPECTED),
+        ["engines", "restate", key] => (engines::MEANING, engines::expected(key)?),
+        ["engines", _] => (engines::MEANING, "a table with the name of an engine, which is `restate`"),
         ["planner", key] => (planner::MEANING, planner::expected(key)?),
         ["sandbox", key] => (sandbox::MEANING, sandbox::expected(key)?),
         _ => {

@@ -13,6 +13,7 @@ mod config;
 mod constructs;
 mod dialects;
 mod doctor;
+mod engine;
 mod errors;
 mod exact_json;
 mod examples;

@@ -45,14 +45,16 @@ fn use_of(power: Power) -> Option<Use> {
         }),
         // Tests of their own: `allow::a_policy_keeps_remembered_grants_from_runs`, `kits::a_kit_is_for_people_and_needs_the_policy`,
         // `approve_always::some_questions_are_asked_each_time`, `trust_in_files_of_projects_can_be_forbidden`,
-        // `trust_in_values_of_models_can_be_forbidden`, and `serve::a_policy_keeps_approvals_from_the_page`.
+        // `trust_in_values_of_models_can_be_forbidden`, `serve::a_policy_keeps_approvals_from_the_page`,
+        // and `engine::a_policy_keeps_calls_on_this_machine`.
         Power::Remembered
         | Power::Sockets
         | Power::Kits
         | Power::Approvals
         | Power::Trust
         | Power::TrustInputs
-        | Power::Page => None,
+        | Power::Page
+        | Power::Engine => None,
     }
 }
 

@@ -6,6 +6,7 @@ mod approvals;
 mod broker;
 mod calls;
 mod cut;
+mod elsewhere;
 mod ends;
 mod limits;
 mod mutations;

@@ -172,6 +172,7 @@ fn reads_of_a_claim_beside(pausing: usize) -> (Changes, Reads) {
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,
+        worker: None,
         go_on: true,
     };
     let reports = answer.started.iter().map(|call| report(&call.task)).collect();

@@ -58,6 +58,7 @@ fn a_report_on_a_deleted_task_does_not_affect_others() {
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,
+        worker: None,
         go_on: true,
     });
     let round = Round { reports: reports.collect(), ..Round::default() };

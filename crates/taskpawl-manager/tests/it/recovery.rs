@@ -339,6 +339,7 @@ fn report(call: &StartedCall, end: CallEnd) -> Report {
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,
+        worker: None,
         go_on: true,
     }
 }

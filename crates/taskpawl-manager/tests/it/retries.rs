@@ -125,6 +125,7 @@ fn report_of(fixture: &Fixture, end: CallEnd) -> Round {
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,
+        worker: None,
         cut: Vec::new(),
         go_on: true,
     };

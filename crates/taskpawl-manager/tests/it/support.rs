@@ -220,6 +220,7 @@ impl Fixture {
             changed_beyond: Vec::new(),
             changes_unknown: None,
             inputs_changed: false,
+            worker: None,
             go_on,
         };
         self.manager.clone().with_run(RunId::from("r1")).command(Command::Report(Box::new(report)))

@@ -22,6 +22,7 @@ fn end_first(ranks: [(&str, u64); 2], is_granted: bool) -> (Fixture, Answer) {
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,
+        worker: None,
         go_on: true,
     };
     let beside = fixture.key("beside");

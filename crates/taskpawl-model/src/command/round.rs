@@ -246,6 +246,8 @@ pub struct Report {
     pub cut: Vec<String>,
     /// Usage that the tool reported, such as tokens.
     pub usage: Option<Value>,
+    /// The worker that ran it; `None` for the machine of the store.
+    pub worker: Option<String>,
     /// Files that the call left for its readers.
     pub artifacts: Vec<Artifact>,
     /// Files that changed during the call outside the paths that its task declares in `writes`.
@@ -268,6 +270,7 @@ impl Report {
             end,
             cut: Vec::new(),
             usage: None,
+            worker: None,
             artifacts: Vec::new(),
             changed_beyond: Vec::new(),
             changes_unknown: None,

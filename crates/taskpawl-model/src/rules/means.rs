@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::advice::hint::Hint;
 use crate::command::Amount;
 use crate::task::record::CallRecord;
-use crate::task::spec::TaskSpec;
+use crate::task::spec::{TaskSpec, WORKER_RESOURCE};
 use crate::view::{View, ViewResult};
 
 /// The tools and resources that a run would have. The store does not know them: they depend on the program and its
@@ -89,22 +89,27 @@ pub(crate) fn capacities(
     Ok(all)
 }
 
-/// Returns the capacity of a resource. An undeclared resource is a lock, with a capacity of 1.
+/// Returns the capacity of a resource. An undeclared resource is a lock, with a capacity of 1; labels of workers that nobody offers
+/// have none.
 pub(crate) fn capacity(capacities: &BTreeMap<String, u32>, name: &str) -> u32 {
-    capacities.get(name).copied().unwrap_or(1)
+    let undeclared = u32::from(!name.starts_with(WORKER_RESOURCE));
+    capacities.get(name).copied().unwrap_or(undeclared)
 }
 
 /// Returns the first resource of which a task needs more than its capacity.
-pub(crate) fn too_much<'s>(
-    spec: &'s TaskSpec,
-    capacities: &BTreeMap<String, u32>,
-) -> Option<(&'s str, Amount)> {
+pub(crate) fn too_much(spec: &TaskSpec, capacities: &BTreeMap<String, u32>) -> Option<(String, Amount)> {
     let amount = |units: u32, name: &str| Amount { units, of: capacity(capacities, name) };
-    let mut wanted = spec.resources.iter().map(|(name, units)| (name.as_str(), amount(*units, name)));
+    let mut wanted = spec.wanted_resources().map(|(name, units)| {
+        let amount = amount(units, &name);
+        (name, amount)
+    });
     wanted.find(|(_, amount)| amount.units > amount.of)
 }
 
 /// Returns the message for a task that needs more of a resource than its capacity.
 pub(crate) fn too_much_text(name: &str, Amount { units, of }: Amount) -> String {
+    if let Some(label) = name.strip_prefix(WORKER_RESOURCE) {
+        return format!("no worker offers `{label}`");
+    }
     format!("it needs {units} of resource `{name}`, which has {of}")
 }

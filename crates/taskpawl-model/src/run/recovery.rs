@@ -34,6 +34,20 @@ pub struct Plan {
     undecided: Vec<(Key, TaskId)>,
     /// Tasks whose durable waits are over.
     woken: Vec<Key>,
+    elsewhere: Vec<CallElsewhere>,
+}
+
+/// A call of a dead run that another process still executes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallElsewhere {
+    /// The dead run, which still holds the task.
+    pub run: RunId,
+    /// The key of the task.
+    pub key: Key,
+    /// The task.
+    pub task: TaskRecord,
+    /// The call.
+    pub call: CallRecord,
 }
 
 /// The data of one dead run.
@@ -111,7 +125,24 @@ impl Plan {
         is_repeatable: &dyn Fn(&CallRecord) -> bool,
         now: Timestamp,
     ) -> ViewResult<Self> {
-        let mut planner = Planner { view, is_alive, is_repeatable, now, asked: BTreeMap::new() };
+        Self::beside(view, tasks, is_alive, is_repeatable, &|_, _, _| false, now)
+    }
+
+    /// Does the same as [`new`](Self::new), but leaves calls alone that other processes execute. `is_elsewhere` tells that of a
+    /// running call of a dead run. The record of such a run stays open, and its tasks stay claimed, until the calls are reported.
+    ///
+    /// # Errors
+    /// The view cannot be read.
+    pub fn beside(
+        view: &dyn View,
+        tasks: Option<&[Key]>,
+        is_alive: &dyn Fn(&RunId) -> bool,
+        is_repeatable: &dyn Fn(&CallRecord) -> bool,
+        is_elsewhere: &dyn Fn(&RunId, &TaskRecord, &CallRecord) -> bool,
+        now: Timestamp,
+    ) -> ViewResult<Self> {
+        let mut planner =
+            Planner { view, is_alive, is_repeatable, is_elsewhere, now, asked: BTreeMap::new() };
         let mut plan = Self::default();
         if let Some(tasks) = tasks {
             planner.add_tasks(&mut plan, tasks.iter().copied())?;
@@ -166,6 +197,16 @@ impl Plan {
                 .map(|orphan| orphan.key)
                 .chain(ending)
         })
+    }
+
+    /// Returns the dead runs whose records it closes.
+    pub fn closed(&self) -> impl Iterator<Item = &RunId> {
+        self.dead.iter().filter(|(_, run)| run.is_closed).map(|(id, _)| id)
+    }
+
+    /// Returns the calls of dead runs that other processes execute.
+    pub fn elsewhere(&self) -> &[CallElsewhere] {
+        &self.elsewhere
     }
 
     /// Returns the result for people.
@@ -249,6 +290,7 @@ struct Planner<'a> {
     view: &'a dyn View,
     is_alive: &'a dyn Fn(&RunId) -> bool,
     is_repeatable: &'a dyn Fn(&CallRecord) -> bool,
+    is_elsewhere: &'a dyn Fn(&RunId, &TaskRecord, &CallRecord) -> bool,
     now: Timestamp,
     /// Answers by run. Each run is checked once, so that a run that dies in between is dead in the whole plan or alive
     /// in all of it.
@@ -266,21 +308,39 @@ impl Planner<'_> {
             } else if let Some(run) = claim.run.clone()
                 && !self.lives(&run)
             {
-                let orphan = self.orphan(key, task)?;
-                plan.dead.entry(run).or_default().tasks.push(orphan);
+                let (elsewhere, running) = self.running(&run, key, &task)?;
+                let is_left = !elsewhere.is_empty();
+                plan.elsewhere.extend(elsewhere);
+                // A task with a call elsewhere is only touched if it lost another call.
+                if !is_left || !running.is_empty() {
+                    let orphan = Orphan { key, id: task.id, attempt: task.body.attempt, running };
+                    plan.dead.entry(run).or_default().tasks.push(orphan);
+                }
             }
         }
         Ok(())
     }
 
-    fn orphan(&self, key: Key, task: TaskRecord) -> ViewResult<Orphan> {
-        let calls = self.view.calls(key)?;
-        let running = calls.into_iter().filter(|call| call.body.status == CallStatus::Running);
-        let running = running.map(|call| {
-            let repeatable = call.spec.idempotent.unwrap_or_else(|| (self.is_repeatable)(&call));
-            (call.id, repeatable)
-        });
-        Ok(Orphan { key, id: task.id, attempt: task.body.attempt, running: running.collect() })
+    /// Returns the running calls of a task: those that another process executes, and those that are lost.
+    fn running(
+        &self,
+        run: &RunId,
+        key: Key,
+        task: &TaskRecord,
+    ) -> ViewResult<(Vec<CallElsewhere>, Vec<(CallId, bool)>)> {
+        let (mut elsewhere, mut lost) = (Vec::new(), Vec::new());
+        for call in self.view.calls(key)? {
+            if call.body.status != CallStatus::Running {
+                continue;
+            }
+            if (self.is_elsewhere)(run, task, &call) {
+                elsewhere.push(CallElsewhere { run: run.clone(), key, task: task.clone(), call });
+            } else {
+                let repeatable = call.spec.idempotent.unwrap_or_else(|| (self.is_repeatable)(&call));
+                lost.push((call.id, repeatable));
+            }
+        }
+        Ok((elsewhere, lost))
     }
 
     /// Adds cancelled tasks of dead runs whose calls were not reported. Runs are only closed when no such task is left,
@@ -312,7 +372,8 @@ impl Planner<'_> {
 
     fn add_records(&mut self, plan: &mut Plan) -> ViewResult<()> {
         for run in self.view.open_runs()? {
-            if !self.lives(&run.id) {
+            let has_calls = plan.elsewhere.iter().any(|call| call.run == run.id);
+            if !has_calls && !self.lives(&run.id) {
                 plan.dead.entry(run.id).or_default().is_closed = true;
             }
         }

@@ -57,6 +57,12 @@ pub enum ValueFault {
         /// The path.
         path: String,
     },
+    /// An invalid label of a worker.
+    #[error("`{label}` is not a label of a worker")]
+    WorkerLabel {
+        /// The label.
+        label: String,
+    },
     /// An invalid glob.
     #[error("`{pattern}` is not a valid path pattern: {reason}")]
     Pattern {
@@ -140,6 +146,10 @@ impl ValueFault {
                 "patterns have `*`, `**`, `?`, `[abc]` and `{a,b}`; a `[` that is part of a name is `[[]`"
                     .to_owned()
             }
+            Self::WorkerLabel { .. } => {
+                "labels have up to 64 letters, digits, `.`, `_` and `-`; `local` is the machine of the store"
+                    .to_owned()
+            }
             Self::Keep { .. } => "let the program write larger output to a file, and pass on its path".to_owned(),
             Self::Range { .. }
             | Self::Blank
@@ -168,6 +178,13 @@ pub(crate) fn check_path(path: &str) -> Result<(), ValueFault> {
         Some(_) => Ok(()),
         None => Err(ValueFault::Outside { path: shortened(path) }),
     }
+}
+
+/// Checks a label in `runsOn`, which is also a part of the names of workers' services.
+pub(crate) fn check_worker_label(label: &str) -> Result<(), ValueFault> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_label = !label.is_empty() && label.len() <= 64 && label.chars().all(is_word);
+    if is_label { Ok(()) } else { Err(ValueFault::WorkerLabel { label: shortened(label) }) }
 }
 
 /// Checks a glob in the `inputs` of a `cache`.
@@ -215,6 +232,7 @@ pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
         ("estimate", check_period(spec.estimate)),
         ("resources", spec.resources.values().try_for_each(|count| check_count(*count))),
         ("writes", spec.writes.iter().try_for_each(|path| check_path(path))),
+        ("runsOn", spec.runs_on.iter().try_for_each(|label| check_worker_label(label))),
         ("cache", inputs.clone().try_for_each(|path| check_pattern(path))),
         ("cache", check_texts(cache.and_then(|cache| cache.key.as_ref()))),
         ("sandbox", check_sandbox(spec.sandbox.as_ref())),

@@ -250,6 +250,9 @@ pub struct CallBody {
     /// The questions of its tool, with their answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Box<Asked>>,
+    /// The worker that ran its last start; `None` for the machine of the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<Box<str>>,
     /// The files that its last start left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Box<Vec<Artifact>>>,
@@ -292,6 +295,7 @@ impl Default for CallBody {
             approval: None,
             emitted: Vec::new(),
             asked: None,
+            worker: None,
             artifacts: None,
             started_at: None,
             finished_at: None,

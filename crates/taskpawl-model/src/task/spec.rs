@@ -121,6 +121,7 @@ pub(crate) const TASK_FIELDS: &[&str] = &[
     "timeout",
     "resources",
     "writes",
+    "runsOn",
     "sandbox",
     "trustInputs",
     "approval",
@@ -145,6 +146,12 @@ pub(crate) const CALL_FIELDS: &[&str] = &[
     "planAccess",
     "idempotent",
 ];
+
+/// The label of the machine of the store in `runsOn`: the task does not leave it.
+pub const LOCAL_LABEL: &str = "local";
+
+/// Begins the name of the resource that stands for the slots of workers with a label.
+pub const WORKER_RESOURCE: &str = "worker:";
 
 /// The assignee that stands for any person.
 pub(crate) const PERSON: &str = "person";
@@ -205,6 +212,9 @@ pub struct TaskSpec {
     /// Paths that it writes. Tasks that write the same paths take turns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
+    /// Labels of the workers that may run its calls; `local` for the machine of the store.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs_on: Vec<String>,
     /// Permissions that it requests from the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRequest>,
@@ -233,6 +243,13 @@ pub struct TaskSpec {
 }
 
 impl TaskSpec {
+    /// Returns the units that it needs of each resource. The slots of workers with a label of `runsOn` are a resource, too.
+    pub fn wanted_resources(&self) -> impl Iterator<Item = (String, u32)> {
+        let resources = self.resources.iter().map(|(name, units)| (name.clone(), *units));
+        let labels = self.runs_on.iter().filter(|label| *label != LOCAL_LABEL);
+        resources.chain(labels.map(|label| (format!("{WORKER_RESOURCE}{label}"), 1)))
+    }
+
     /// Returns the condition on the dependencies.
     pub fn trigger(&self) -> Trigger {
         self.trigger.unwrap_or_default()

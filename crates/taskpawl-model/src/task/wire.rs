@@ -180,6 +180,9 @@ pub struct ToolCall {
     /// Files that its last start left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// The worker that ran its last start; absent for the machine of the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// Time of the last start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -439,6 +442,7 @@ impl From<CallRecord> for ToolCall {
             emitted: body.emitted,
             asked: body.asked,
             artifacts: body.artifacts.map(|artifacts| *artifacts).unwrap_or_default(),
+            worker: body.worker.map(String::from),
             started_at: body.started_at,
             finished_at: body.finished_at,
             origin,
@@ -471,6 +475,7 @@ impl TryFrom<ToolCall> for CallRecord {
             approval: call.granted.map(Box::new),
             emitted: call.emitted,
             asked: call.asked,
+            worker: call.worker.map(Box::from),
             artifacts: Some(call.artifacts).filter(|artifacts| !artifacts.is_empty()).map(Box::new),
             started_at: call.started_at,
             finished_at: call.finished_at,

@@ -301,6 +301,7 @@ impl Draw<'_> {
             changed_beyond: Vec::new(),
             changes_unknown: None,
             inputs_changed: false,
+            worker: None,
             go_on: self.random.chance(85),
         }
     }

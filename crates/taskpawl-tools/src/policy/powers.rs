@@ -46,6 +46,8 @@ words! {
         Planner = "planner",
         /// Signals to tasks that wait for them.
         Signals = "signals",
+        /// Calls that are sent to workers on other machines.
+        Engine = "engine",
     }
 }
 
@@ -84,6 +86,7 @@ impl Power {
             Self::Agents => "let a coding agent widen the sandbox",
             Self::Planner => "ask a planner",
             Self::Signals => "send signals",
+            Self::Engine => "send calls to workers",
         }
     }
 }

@@ -157,7 +157,7 @@ pub(super) fn lacking(
     }
     let too_much = means::too_much(&task.spec, capacities);
     too_much.map(|(resource, Amount { units: needs, of: there_is })| Reason::TooMuch {
-        resource: resource.to_owned(),
+        resource,
         needs,
         there_is,
     })

@@ -269,7 +269,7 @@ fn lacks(
     }
     let task = view.task(node.key)?;
     let too_much = task.as_ref().and_then(|task| means::too_much(&task.spec, capacities));
-    Ok(too_much.map(|(name, amount)| means::too_much_text(name, amount)))
+    Ok(too_much.map(|(name, amount)| means::too_much_text(&name, amount)))
 }
 
 /// Assumes that pending approvals are given, and unblocks tasks whose missing tool exists now.

@@ -155,7 +155,7 @@ pub(super) fn change_field(
         }
         _ if TASK_FIELDS.contains(&field) => {
             set_spec_field(&mut record.spec, field, value)?;
-            if ["writes", "cache", "retry"].contains(&field) {
+            if ["writes", "runsOn", "cache", "retry"].contains(&field) {
                 check_values(&record.spec)?;
             }
         }

@@ -67,6 +67,7 @@ fn work_of(call: &Value) -> Value {
         "emitted",
         "asked",
         "artifacts",
+        "worker",
         "startedAt",
         "finishedAt",
         "origin",

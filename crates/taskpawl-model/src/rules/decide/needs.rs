@@ -136,8 +136,11 @@ impl Draft<'_> {
         capacities: &BTreeMap<String, u32>,
     ) -> Decided<Needs> {
         let of = |name: &String| means::capacity(capacities, name);
-        let units = record.spec.resources.iter().filter(|(_, units)| **units > 0);
-        let resources = units.map(|(name, units)| (name.clone(), Amount { units: *units, of: of(name) }));
+        let wanted = record.spec.wanted_resources().filter(|(_, units)| *units > 0);
+        let resources = wanted.map(|(name, units)| {
+            let amount = Amount { units, of: of(&name) };
+            (name, amount)
+        });
         let (resources, writes) = (resources.collect(), record.spec.writes.clone());
         // Resolved paths are valid for one attempt only: symbolic links may have changed since.
         let is_held = matches!(record.body.state, TaskStatus::InProgress { .. });
@@ -230,7 +233,7 @@ impl Draft<'_> {
 
 impl Holder {
     fn new(key: Key, is_own: bool, record: &TaskRecord, parent: Option<Key>) -> Self {
-        let resources = record.spec.resources.iter().map(|(name, units)| (name.clone(), *units)).collect();
+        let resources = record.spec.wanted_resources().collect();
         Self { key, is_own, resources, writes: held_paths(record), parent, ending: None }
     }
 

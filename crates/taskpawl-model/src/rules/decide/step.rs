@@ -274,6 +274,7 @@ impl Draft<'_> {
             body.cut = None;
             body.error = None;
             body.artifacts = None;
+            body.worker = None;
             body.due = None;
         })?;
         self.room.take(&call.spec.tool_name);

@@ -1,0 +1,263 @@
+//! Sends calls of a run to workers, and joins those of runs that were killed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use taskpawl_model::command::{CallEnd, StartedCall};
+use taskpawl_model::run::recovery::CallElsewhere;
+use taskpawl_model::run::run_loop::Deadline;
+use taskpawl_model::task::{CallError, LOCAL_LABEL};
+use taskpawl_model::value::{RunId, Timestamp};
+use taskpawl_tools::RegisteredTool;
+use tokio_util::sync::CancellationToken;
+
+use crate::call_executor::{CallExecutor, ExecuteError, Offer, SentCall, SentEnd, Ticket};
+use crate::changes::Changed;
+use crate::executor::{Ended, is_repeatable};
+use crate::placements::{Placement, Placements};
+
+/// Time for the answer of a worker whose call was stopped: the grace period of its programs, and the way back.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Decides which calls of a run leave, and sends them.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    executor: Arc<dyn CallExecutor>,
+    placements: Placements,
+    /// The number of calls of this run on each worker.
+    load: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+/// The place of a call.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Choice {
+    Here,
+    Worker(String),
+    /// No place has what the call needs; the reason.
+    Nowhere(String),
+}
+
+/// A call with the parts of its [`Ended`] that are known before it ends.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(crate) started: StartedCall,
+    pub(crate) sent: SentCall,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// The end of a call that was sent.
+#[derive(Debug)]
+pub(crate) enum Returned {
+    Ended(Box<Ended>),
+    /// The engine did not answer for too long, and the call may run: it stays claimed, so that another run joins it.
+    Abandoned(String),
+}
+
+impl Sender {
+    pub(crate) fn new(executor: Arc<dyn CallExecutor>, files: &Path, run: &RunId) -> Self {
+        Self { executor, placements: Placements::new(files, run), load: Arc::default() }
+    }
+
+    /// Chooses the place of a call: the worker with the most free slots among those that have its labels and its tool.
+    pub(crate) fn choose(&self, started: &StartedCall, has_tool: bool) -> Choice {
+        let (labels, tool) = (&started.spec.runs_on, &started.call.spec.tool_name);
+        let is_local = labels.iter().any(|label| label == LOCAL_LABEL);
+        // The files of a cache are compared here, and its key is computed here.
+        if is_local || (started.cache.is_some() && labels.is_empty()) {
+            return Choice::Here;
+        }
+        let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+        let load = |offer: &Offer| load.get(&offer.worker).copied().unwrap_or_default();
+        let offers = self.executor.offers();
+        let labelled = |offer: &&Offer| labels.iter().all(|label| offer.labels.contains(label));
+        let able: Vec<&Offer> = offers.iter().filter(labelled).collect();
+        let best = able.iter().filter(|offer| offer.tools.contains(tool)).min_by(|a, b| {
+            // Calls in proportion to slots, without division.
+            (load(a) * b.slots.max(1)).cmp(&(load(b) * a.slots.max(1))).then_with(|| a.worker.cmp(&b.worker))
+        });
+        match best {
+            Some(offer) => Choice::Worker(offer.worker.clone()),
+            None if labels.is_empty() && has_tool => Choice::Here,
+            None => Choice::Nowhere(nowhere(labels, tool, able.is_empty())),
+        }
+    }
+
+    /// Sends a call to a worker. The store knows the worker before the call leaves.
+    pub(crate) fn send(
+        &self,
+        worker: String,
+        leaving: Leaving,
+    ) -> impl Future<Output = Returned> + Send + 'static {
+        let Leaving { started, sent, cancel } = leaving;
+        let placement = Placement {
+            task: started.task.clone(),
+            call: started.call.id.clone(),
+            ticket: sent.ticket.clone(),
+            worker: worker.clone(),
+        };
+        let noted = self.placements.note(&placement);
+        let (executor, load) = (Arc::clone(&self.executor), Arc::clone(&self.load));
+        *load.lock().unwrap_or_else(PoisonError::into_inner).entry(worker.clone()).or_default() += 1;
+        async move {
+            let begin = Instant::now();
+            let ticket = sent.ticket.clone();
+            let is_repeatable = sent.is_repeatable;
+            let end = match noted {
+                Ok(()) => executed(&*executor, &worker, sent, &ticket, &cancel, is_repeatable).await,
+                Err(error) => {
+                    let why = format!("failed to record the worker of the call: {error}");
+                    Ok(SentEnd::refused("io", why, &worker))
+                }
+            };
+            if let Some(count) = load.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&worker) {
+                *count -= 1;
+            }
+            match end {
+                Ok(end) => Returned::Ended(Box::new(ended(&started, end, begin.elapsed()))),
+                // The call never left, so it may start again wherever it likes.
+                Err(ExecuteError::NotSent(_)) => {
+                    let end = SentEnd::new(CallEnd::interrupted(true), &worker);
+                    let ended = ended(&started, end, begin.elapsed());
+                    Returned::Ended(Box::new(Ended { is_unsent: true, ..ended }))
+                }
+                Err(error) => Returned::Abandoned(error.to_string()),
+            }
+        }
+    }
+
+    /// Joins a call of a run that was killed.
+    pub(crate) fn join(
+        &self,
+        placement: Placement,
+        started: StartedCall,
+        sent: SentCall,
+    ) -> impl Future<Output = Returned> + Send + 'static {
+        let executor = Arc::clone(&self.executor);
+        async move {
+            let begin = Instant::now();
+            match executor.execute(&placement.worker, sent).await {
+                Ok(end) => Returned::Ended(Box::new(ended(&started, end, begin.elapsed()))),
+                Err(error) => Returned::Abandoned(error.to_string()),
+            }
+        }
+    }
+}
+
+/// Runs a call on its worker. A call that is cancelled is stopped there, and its end is still waited for.
+async fn executed(
+    executor: &dyn CallExecutor,
+    worker: &str,
+    sent: SentCall,
+    ticket: &Ticket,
+    cancel: &CancellationToken,
+    is_repeatable: bool,
+) -> Result<SentEnd, ExecuteError> {
+    let mut call = executor.execute(worker, sent);
+    tokio::select! {
+        biased;
+        end = &mut call => return end,
+        () = cancel.cancelled() => {}
+    }
+    let stopped = async {
+        executor.stop(worker, ticket).await?;
+        call.await
+    };
+    match tokio::time::timeout(STOP_PATIENCE, stopped).await {
+        Ok(end) => end,
+        Err(_) => {
+            let why = Some(format!("worker `{worker}` did not say how the call ended"));
+            Ok(SentEnd::new(CallEnd::Interrupted { repeatable: is_repeatable, why }, worker))
+        }
+    }
+}
+
+fn ended(started: &StartedCall, end: SentEnd, took: Duration) -> Ended {
+    let SentEnd { outcome, worker, millis, usage, cut, artifacts, changed, changes_unknown, hint } = end;
+    Ended {
+        key: started.key,
+        attempt: started.attempt,
+        call: started.call.id.clone(),
+        end: outcome.into(),
+        took,
+        spent: Duration::from_millis(millis),
+        plan: started.plan.clone(),
+        usage,
+        cut,
+        artifacts,
+        changed: Changed { files: changed, unknown: changes_unknown },
+        hint,
+        inputs_changed: false,
+        worker: Some(worker),
+        is_unsent: false,
+    }
+}
+
+/// Returns the end of a call that has no place to run.
+pub(crate) fn unplaced(started: &StartedCall, why: String) -> Ended {
+    let error = CallError::new("no_worker", why);
+    let end = SentEnd::new(CallEnd::Failed { error, result: None }, "");
+    Ended { worker: None, ..ended(started, end, Duration::ZERO) }
+}
+
+fn nowhere(labels: &[String], tool: &str, has_no_label: bool) -> String {
+    if has_no_label && !labels.is_empty() {
+        let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+        return format!("no worker offers {}", labels.join(" and "));
+    }
+    format!("no worker has the tool `{tool}`")
+}
+
+/// Returns a started call as it leaves.
+pub(crate) fn leaving(
+    started: &StartedCall,
+    (key, run): (String, RunId),
+    deadline: Option<&Deadline>,
+    tool: Option<&RegisteredTool>,
+    now: Timestamp,
+) -> SentCall {
+    let left = |end: Timestamp| u64::try_from((end - now).num_milliseconds().max(0)).unwrap_or_default();
+    let args = Value::Object(started.args.clone());
+    let is_repeatable = match tool {
+        Some(tool) => is_repeatable(tool, &started.call.spec, &args),
+        None => started.call.spec.idempotent.unwrap_or_default(),
+    };
+    SentCall {
+        ticket: Ticket { key, start: started.call.body.attempts },
+        run,
+        task: started.task.clone(),
+        attempt: started.attempt,
+        generation: started.generation,
+        round: started.round,
+        call: started.call.clone(),
+        args: started.args.clone(),
+        plan: started.plan.as_deref().map(str::to_owned),
+        writes: started.spec.writes.clone(),
+        sandbox: started.sandbox.clone(),
+        task_millis: started.deadline.map(left),
+        run_millis: deadline.map(|deadline| (left(deadline.at), deadline.message.clone())),
+        is_repeatable,
+    }
+}
+
+/// Returns a call of a dead run as the store had started it.
+pub(crate) fn started_again(elsewhere: &CallElsewhere) -> StartedCall {
+    let CallElsewhere { key, task, call, .. } = elsewhere;
+    StartedCall {
+        key: *key,
+        task: task.id.clone(),
+        attempt: task.body.attempt,
+        generation: task.body.generation,
+        round: task.body.progress.round,
+        args: call.body.args.clone().unwrap_or_else(|| call.spec.args.clone()),
+        deadline: task.body.progress.deadline,
+        plan: task.plan.clone(),
+        spec: task.spec.clone(),
+        // A call that another run had sent was authorized there. The worker decides again if it has not begun.
+        sandbox: None,
+        cache: None,
+        call: call.clone(),
+    }
+}
