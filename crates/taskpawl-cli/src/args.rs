@@ -149,6 +149,7 @@ commands! {
         Mcp = "mcp" in mcp: General,
         Prime = "prime" in prime: Read,
         Todo = "todo" in todo: General,
+        Agents = "agents" in coding_agents: General,
         Tools = "tools" in tools: General,
         Policy = "policy" in policy: General,
         Allow = "allow" in allow: Change,

@@ -16,6 +16,7 @@ use taskpawl::tools::{ConfiguredSecrets, HttpAccess, content_hash, read_if_there
 
 use crate::environment::Environment;
 
+mod agents;
 mod document;
 mod edit;
 mod engines;
@@ -31,6 +32,7 @@ mod planner;
 mod sandbox;
 mod secrets;
 
+pub(crate) use agents::AgentConfig;
 pub(crate) use edit::{ConfigFile, SetError};
 pub(crate) use engines::RestateConfig;
 pub(crate) use error::ConfigError;
@@ -113,6 +115,7 @@ pub(crate) struct Config {
     collectors: Vec<String>,
     planner: Option<PlannerConfig>,
     restate: RestateConfig,
+    agents: BTreeMap<String, AgentConfig>,
     /// The hash of the project's file as it was read. Trust is checked against it.
     project_hash: Option<String>,
     settings: Vec<Setting>,
@@ -234,6 +237,7 @@ impl Config {
             collectors: Vec::new(),
             planner: None,
             restate: RestateConfig::default(),
+            agents: BTreeMap::new(),
             project_hash: None,
             settings,
         }
@@ -276,6 +280,11 @@ impl Config {
     /// Returns the planner of the user's file.
     pub(crate) fn planner(&self) -> Option<&PlannerConfig> {
         self.planner.as_ref()
+    }
+
+    /// Returns the agents of the user's file.
+    pub(crate) fn agents(&self) -> &BTreeMap<String, AgentConfig> {
+        &self.agents
     }
 
     /// Returns the hosts that `http_request` may reach.
@@ -339,6 +348,7 @@ impl Config {
         self.read_sandbox(&document, file.sandbox)?;
         self.read_planner(&document, file.planner)?;
         self.read_engines(&document, file.engines)?;
+        self.read_agents(&document, file.agents)?;
         for (name, definition) in file.secrets {
             if !definition.is_valid(&name) {
                 return Err(document.invalid(&["secrets", &name]));

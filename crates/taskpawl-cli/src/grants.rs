@@ -15,7 +15,7 @@ use taskpawl::tools::{NamedGrant, Power, RememberedGrant, Ruling, read_if_there}
 
 use crate::context::Context;
 use crate::error::CliError;
-use crate::kits::GrantedKit;
+use crate::kits::{GrantedAgent, GrantedKit};
 use crate::remembered::Approval;
 use crate::text::clean;
 use crate::trust::{real, state_directory_of, state_file, write_state};
@@ -32,6 +32,8 @@ pub(crate) struct Grants {
     approvals: Vec<Approval>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     kits: Vec<GrantedKit>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<GrantedAgent>,
 }
 
 /// A remembered grant.
@@ -88,6 +90,7 @@ impl Entry {
             plan: self.plan.clone(),
             agents: self.agents,
             only: None,
+            kit: None,
             grant: self.grant.clone(),
         }
     }
@@ -139,6 +142,12 @@ impl Grants {
         Ok(Self::all(context)?.kits.into_iter().filter(|kit| *kit.project() == project).collect())
     }
 
+    /// Returns the coding agents that have what they need in this project.
+    pub(crate) fn agents_of_project(context: &Context) -> Result<Vec<GrantedAgent>, CliError> {
+        let project = Project::of(context)?;
+        Ok(Self::all(context)?.agents.into_iter().filter(|agent| *agent.project() == project).collect())
+    }
+
     fn all(context: &Context) -> Result<Self, CliError> {
         let Some(path) = path(context) else { return Ok(Self::default()) };
         Self::read(&path).map_err(|source| CliError::File { action: "read", path, source })
@@ -180,6 +189,20 @@ impl Grants {
                 mem::take(&mut all.kits).into_iter().partition(|kit| *kit.project() == project);
             change(&mut own);
             all.kits = Vec::into_iter(others).chain(own).collect();
+        })
+    }
+
+    /// Changes the coding agents of this project.
+    pub(crate) fn change_agents(
+        context: &Context,
+        change: impl FnOnce(&mut Vec<GrantedAgent>),
+    ) -> Result<(), CliError> {
+        let project = Project::of(context)?;
+        Self::edit(context, |all| {
+            let (mut own, others) =
+                mem::take(&mut all.agents).into_iter().partition(|agent| *agent.project() == project);
+            change(&mut own);
+            all.agents = Vec::into_iter(others).chain(own).collect();
         })
     }
 

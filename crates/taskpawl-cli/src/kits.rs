@@ -3,6 +3,7 @@
 //!
 //! A kit has sockets, variables and public files. Private keys, passwords and tokens are in none.
 
+mod agent;
 mod kind;
 
 use chrono::TimeDelta;
@@ -12,7 +13,9 @@ use taskpawl::model::task::Status;
 use taskpawl::model::value::{TaskId, Timestamp};
 use taskpawl::tools::{GrantedWork, Power, RememberedGrant, Ruling};
 
+pub(crate) use self::agent::GrantedAgent;
 pub(crate) use self::kind::Kit;
+use crate::coding_agents::CodingAgents;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::grants::{Grants, Project};
@@ -108,20 +111,41 @@ pub(crate) fn grants(context: &Context) -> Result<Vec<RememberedGrant>, CliError
         // A kit whose socket is gone gives nothing: the agent was not started.
         for grant in kit.kit.grants(context).unwrap_or_default() {
             let (agents, only) = (kit.agents, Some(only.clone()));
-            grants.push(RememberedGrant { plan: None, agents, only, grant });
+            grants.push(RememberedGrant { plan: None, agents, only, kit: None, grant });
         }
     }
+    grants.extend(of_agents(context)?);
     Ok(grants)
 }
 
-fn in_force(context: &Context) -> Result<Vec<GrantedKit>, CliError> {
+/// Returns the grants of coding agents. An agent whose program is another one by now has none.
+fn of_agents(context: &Context) -> Result<Vec<RememberedGrant>, CliError> {
+    if !are_in_force(context)? {
+        return Ok(Vec::new());
+    }
+    let granted = Grants::agents_of_project(context)?;
+    if granted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let agents = CodingAgents::of(context)?;
+    let is_same = |granted: &&GrantedAgent| {
+        agents.named(&granted.agent).is_some_and(|agent| agent.argv == granted.command)
+    };
+    Ok(granted.iter().filter(is_same).flat_map(GrantedAgent::remembered).collect())
+}
+
+fn are_in_force(context: &Context) -> Result<bool, CliError> {
     // Without a project nothing is remembered.
     if context.place().is_err() {
-        return Ok(Vec::new());
+        return Ok(false);
     }
     let policy = context.policy()?;
     let is_never = |power| policy.ruling(power).ruling == Ruling::Never;
-    if is_never(Power::Remembered) || is_never(Power::Kits) {
+    Ok(!is_never(Power::Remembered) && !is_never(Power::Kits))
+}
+
+fn in_force(context: &Context) -> Result<Vec<GrantedKit>, CliError> {
+    if !are_in_force(context)? {
         return Ok(Vec::new());
     }
     let now = context.source()?.now();

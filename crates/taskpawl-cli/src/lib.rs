@@ -16,6 +16,7 @@ mod audit;
 mod byte_size;
 mod caller;
 mod checklist;
+mod coding_agents;
 mod collector;
 mod command_line;
 mod commands;

@@ -96,7 +96,7 @@ pub(crate) fn config() -> Value {
             .or_insert_with(|| json!({"type": "object", "additionalProperties": false, "properties": {}}));
         section["properties"][name] = property(key).1;
     }
-    let [resources, tools, secrets, servers] = NAMED.map(|(_, meaning)| meaning);
+    let [resources, tools, secrets, servers, agents] = NAMED.map(|(_, meaning)| meaning);
     let capacity = json!({"type": "integer", "minimum": 0});
     let resources = json!({"type": "object", "additionalProperties": capacity, "description": resources});
     properties.insert("resources".to_owned(), resources);
@@ -118,6 +118,8 @@ pub(crate) fn config() -> Value {
     let servers =
         json!({"type": "object", "additionalProperties": {"type": "object"}, "description": servers});
     properties.insert("mcpServers".to_owned(), servers);
+    let agents = json!({"type": "object", "additionalProperties": agent(), "description": agents});
+    properties.insert("agents".to_owned(), agents);
     let files = json!({"type": "array", "items": {"type": "string"}, "description": MCP_CONFIGS});
     properties.insert(
         "mcp".to_owned(),
@@ -176,6 +178,24 @@ fn own_tool() -> Value {
             "timeout": text,
             "outputBytes": {"type": ["integer", "string"]},
             "concurrency": {"type": "integer", "minimum": 1},
+        },
+    })
+}
+
+/// Returns the schema of a coding agent.
+fn agent() -> Value {
+    let text = json!({"type": "string"});
+    let texts = json!({"type": "array", "items": text});
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "command": {"type": "array", "minItems": 1, "items": text, "description": "Its program with arguments"},
+            "hosts": texts,
+            "read": texts,
+            "write": texts,
+            "env": {"type": "object", "additionalProperties": text},
+            "auth": {"type": "string", "description": "The id of the login method that it is told to use"},
         },
     })
 }

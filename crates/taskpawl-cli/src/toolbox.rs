@@ -9,6 +9,7 @@ use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::rules::AbsentTools;
 use taskpawl::tools::{CommandTool, Registry, Tool};
 
+use crate::coding_agents::CodingAgents;
 use crate::config::OwnTool;
 use crate::context::Context;
 use crate::error::CliError;
@@ -48,6 +49,9 @@ impl Toolbox {
         for tool in todo_lists::tools(context)? {
             // Checking their schemas here would cost every command time; a test has already done it.
             registry.register_tested(tool).map_err(taskpawl::OpenError::from)?;
+        }
+        if let Some(tool) = agent_tool(context)? {
+            registry.register(tool).map_err(taskpawl::OpenError::from)?;
         }
         let mut of_servers = BTreeMap::new();
         for tool in servers.tools() {
@@ -155,7 +159,14 @@ impl AbsentTools for Absent {
 /// Returns the callable tools beyond the built-in ones: of the configuration, of to-do lists and of MCP servers.
 pub(crate) fn usable(context: &Context, servers: &McpServers) -> Result<Vec<Arc<dyn Tool>>, CliError> {
     let own = split(context)?.0.into_iter().map(|own| own.tool as Arc<dyn Tool>);
-    Ok(own.chain(todo_lists::tools(context)?).chain(servers.tools()).collect())
+    Ok(own.chain(agent_tool(context)?).chain(todo_lists::tools(context)?).chain(servers.tools()).collect())
+}
+
+/// Returns the tool for coding agents, unless the configuration describes a tool of this name: it may be older.
+fn agent_tool(context: &Context) -> Result<Option<Arc<dyn Tool>>, CliError> {
+    let tool = CodingAgents::tool(context)?;
+    let is_described = context.config()?.own_tools().iter().any(|own| own.name == tool.spec().name);
+    Ok((!is_described).then_some(tool))
 }
 
 /// Returns the tools of the configuration, divided into trusted and untrusted ones.

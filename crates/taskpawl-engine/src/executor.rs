@@ -240,13 +240,15 @@ impl Executor {
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let is_model = matches!(call.origin, Origin::Mcp | Origin::Agent);
+            let args = Value::Object(args);
+            let kit = tool.as_ref().and_then(|tool| tool.tool().kit(&args));
             let remembered = confinement.remembered(GrantedCall {
                 plan: plan.as_deref().unwrap_or_default(),
                 task: task_id.as_str(),
                 definition: &|| call.spec.definition_hash(),
+                kit: kit.as_deref(),
                 is_model,
             });
-            let args = Value::Object(args);
             let questions = remember(&mut context, steps, &call, &args, tool.as_ref(), vault);
             let (end, LeftBy { stand_in, hint }) = match (tool, &broker) {
                 (_, Err(error)) => (

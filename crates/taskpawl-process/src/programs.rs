@@ -229,6 +229,11 @@ impl Programs {
         &self.0.piped
     }
 
+    /// Returns the output filter, for output that does not come from a program directly.
+    pub fn output_filter(&self) -> Option<Arc<dyn OutputFilter>> {
+        self.filter()
+    }
+
     pub(crate) fn filter(&self) -> Option<Arc<dyn OutputFilter>> {
         self.0.filter.get().cloned()
     }

@@ -64,6 +64,12 @@ pub trait Tool: Send + Sync + Debug {
         Vec::new()
     }
 
+    /// Returns the kit whose grants a call with these arguments has, such as `agent:claude`, if a person has granted it.
+    fn kit(&self, args: &Value) -> Option<String> {
+        let _ = args;
+        None
+    }
+
     /// Returns whether `planAccess` is useful for a call: the tool starts a program that gets
     /// [`PLAN_VARIABLE`](crate::PLAN_VARIABLE), or opens [`CallContext::plan`] itself.
     fn reaches_plan(&self) -> bool {

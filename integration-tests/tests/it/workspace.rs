@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("taskpawl-json", &[]),
     ("taskpawl-macros", &[]),
     ("taskpawl-text", &[]),
+    ("taskpawl-agent", &["taskpawl-json", "taskpawl-text", "taskpawl-tools"]),
     ("taskpawl-formats", &["taskpawl-json", "taskpawl-model", "taskpawl-text"]),
     ("taskpawl-model", &["taskpawl-json", "taskpawl-text"]),
     ("taskpawl-planner", &["taskpawl-json", "taskpawl-model", "taskpawl-text", "taskpawl-tools"]),
@@ -49,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "taskpawl-cli",
         &[
             "taskpawl",
+            "taskpawl-agent",
             "taskpawl-formats",
             "taskpawl-http",
             "taskpawl-json",

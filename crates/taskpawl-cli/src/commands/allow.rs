@@ -1,3 +1,4 @@
+mod agent;
 mod asked;
 mod choose;
 mod facts;
@@ -8,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use clap::ArgGroup;
 use serde::Serialize;
@@ -21,7 +23,7 @@ use crate::audit::{self, Action};
 use crate::commands::sandbox;
 use crate::error::CliError;
 use crate::grants::{self, Entry, Grants, Project, plan_text};
-use crate::kits::Kit;
+use crate::kits::{GrantedAgent, Kit};
 use crate::person;
 use crate::remembered::Approval;
 use crate::shown::Shown;
@@ -45,15 +47,16 @@ Examples:
   taskpawl allow --host packages.example.org
   taskpawl allow --port 5432 --all-plans
   taskpawl allow kit:ssh-agent --task deploy
+  taskpawl allow agent:claude
   taskpawl allow --list
   taskpawl allow --remove --port 5432")]
 #[command(group(ArgGroup::new("instead").args(["list", "remove", "proposed"])))]
 pub(crate) struct Args {
-    /// A kit for named tasks, in place of single grants: kit:ssh-agent, kit:gpg-agent, kit:docker or kit:git-push
+    /// A kit in place of single grants: kit:ssh-agent, kit:gpg-agent, kit:docker or kit:git-push for named tasks; agent:NAME, the hosts and settings of a coding agent, for its calls alone
     #[arg(value_name = "kit:NAME", conflicts_with_all = [
         "host", "port", "read", "write", "socket", "env", "plan", "all_plans", "list", "proposed", "approval",
     ])]
-    kit: Option<Kit>,
+    kit: Option<AnyKit>,
     /// With a kit: the tasks that have it, as their calls are defined now
     #[arg(long, value_name = "ID", requires = "kit")]
     task: Vec<String>,
@@ -98,12 +101,36 @@ pub(crate) struct Args {
     proposed: bool,
 }
 
+/// A kit, or that of a coding agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum AnyKit {
+    Kit(Kit),
+    Agent(String),
+}
+
+impl FromStr for AnyKit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("agent:").filter(|name| !name.is_empty()) {
+            Some(name) => Ok(Self::Agent(name.to_owned())),
+            None => text.parse().map(Self::Kit).map_err(|error: String| format!("{error}, or agent:NAME")),
+        }
+    }
+}
+
 /// Lists, gives or removes remembered grants.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.list {
         return list(app);
     }
-    if let Some(kit) = args.kit {
+    if let Some(AnyKit::Agent(name)) = &args.kit {
+        if !args.task.is_empty() {
+            return Err(CliError::usage("the kit of an agent is for all of its calls, not for named tasks"));
+        }
+        return if args.remove { agent::remove(app, name) } else { agent::give(app, name, args.agents) };
+    }
+    if let Some(AnyKit::Kit(kit)) = args.kit {
         return if args.remove {
             kit::remove(app, kit)
         } else {
@@ -310,6 +337,7 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         last_used: kit.last_used.map(format_time),
     });
     let kits: Vec<ListedKit> = kits.collect();
+    let agents = Grants::agents_of_project(app)?;
     let approvals = Grants::approvals_of_project(app)?;
     let approvals = approvals.iter().map(|approval| ListedApproval {
         approval: &approval.work,
@@ -325,8 +353,11 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
     if out.is_json {
         let grants = listed.iter().map(|entry| serde_json::json!(entry));
         let kits = kits.iter().map(|entry| serde_json::json!(entry));
-        let all: Vec<Value> =
-            grants.chain(kits).chain(approvals.iter().map(|entry| serde_json::json!(entry))).collect();
+        let all: Vec<Value> = grants
+            .chain(kits)
+            .chain(agents.iter().map(agent_json))
+            .chain(approvals.iter().map(|entry| serde_json::json!(entry)))
+            .collect();
         return out.data(&all);
     }
     let mut table = Table::new(2);
@@ -344,6 +375,15 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         let cells = [format!("kit:{}", entry.kit), format!("for {}{agents}", tasks.join(", ")), used];
         table.row(cells.iter().map(Cell::new).collect());
     }
+    for entry in &agents {
+        let whom = if entry.agents { ", also calls that models add" } else { "" };
+        let cells = [
+            entry.kit(),
+            format!("for its calls in all plans{whom}"),
+            format!("since {}", format_time(entry.at)),
+        ];
+        table.row(cells.iter().map(Cell::new).collect());
+    }
     for entry in &approvals {
         let agents = if entry.agents { ", also those that models add" } else { "" };
         let used = entry.last_used.as_ref().map_or("never used".to_owned(), |at| format!("last used {at}"));
@@ -353,10 +393,20 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         table.row(cells.iter().map(Cell::new).collect());
     }
     out.print(table.render(out.paint, out.width))?;
-    if listed.is_empty() && approvals.is_empty() && kits.is_empty() {
+    if listed.is_empty() && approvals.is_empty() && kits.is_empty() && agents.is_empty() {
         out.remark("nothing is remembered for this project");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn agent_json(entry: &GrantedAgent) -> Value {
+    serde_json::json!({
+        "kit": entry.kit(),
+        "command": entry.command,
+        "grants": entry.grants,
+        "agents": entry.agents,
+        "since": format_time(entry.at),
+    })
 }
 
 /// Shows what the last run was refused, and asks a person at a terminal which of it to remember.

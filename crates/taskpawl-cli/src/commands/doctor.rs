@@ -8,6 +8,7 @@ use taskpawl::tools::{Enforcement, Isolation, Level, NearRule, NetworkWall, Spaw
 use taskpawl::{AskedByRule, CacheLayers, Taskpawl};
 
 use crate::app::App;
+use crate::commands::coding_agents;
 use crate::commands::prune::size;
 use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;
@@ -66,6 +67,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         found.extend(near_rules(app, &plans)?);
     }
     found.extend(of_caches(plans.engine().cache_layers()));
+    found.extend(coding_agents::note(app)?);
     let tried = plans.engine().probe_sandbox();
     let starts_programs = tried.is_ok();
     let has_gaps = !matches!(&tried, Ok(Some(enforcement)) if gaps(enforcement).is_empty());

@@ -10,6 +10,7 @@ pub(crate) mod audit;
 pub(crate) mod block;
 pub(crate) mod cancel;
 pub(crate) mod claim;
+pub(crate) mod coding_agents;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod create;

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::expectation;
-use super::{ConfigError, Key, Layer, Origin, engines, planner, sandbox, secrets};
+use super::{ConfigError, Key, Layer, Origin, agents, engines, planner, sandbox, secrets};
 
 /// The hint for a project that names collectors of traces.
 const TRACE_OF_USER: &str = "the user's own file alone lists collectors, so that no project sends traces elsewhere; \
@@ -85,6 +85,9 @@ impl<'a> Document<'a> {
         if self.values.contains_key("planner") {
             return Err(self.unknown_key(&["planner"], planner::ONLY_USER.to_owned()));
         }
+        if self.values.contains_key("agents") {
+            return Err(self.unknown_key(&["agents"], agents::ONLY_USER.to_owned()));
+        }
         match self.values.get("secrets").and_then(|secrets| secrets.as_object()?.keys().next()) {
             Some(name) => Err(self.unknown_key(&["secrets", name], secrets::ONLY_USER.to_owned())),
             None => Ok(()),
@@ -115,6 +118,7 @@ impl<'a> Document<'a> {
             let hint = match path {
                 ["sandbox", _, ..] => sandbox::KEYS.to_owned(),
                 ["planner", _, ..] => planner::KEYS.to_owned(),
+                ["agents", _, _, ..] => agents::KEYS.to_owned(),
                 _ => Key::from_name(&path.join(".")).err().unwrap_or_default(),
             };
             return self.unknown_key(path, hint);

@@ -11,7 +11,7 @@ use taskpawl::model::value::Period;
 
 use super::document::Parsed;
 use super::secrets::Definition;
-use super::{ColorWord, engines, planner, sandbox};
+use super::{ColorWord, agents, engines, planner, sandbox};
 use crate::byte_size;
 
 /// All entries of a file. A variable of the environment has the form of a file with one entry.
@@ -34,6 +34,7 @@ pub(super) struct File {
     pub(super) trace: Trace,
     pub(super) planner: planner::Section,
     pub(super) engines: BTreeMap<String, engines::Section>,
+    pub(super) agents: BTreeMap<String, agents::AgentConfig>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{engines, hosts, mcp, planner, sandbox, secrets};
+use super::{agents, engines, hosts, mcp, planner, sandbox, secrets};
 use crate::text::nearest;
 
 /// The names and texts of a key.
@@ -142,11 +142,12 @@ pub(super) fn is_text(name: &str) -> bool {
 pub(crate) const COLLECTORS: &str = "OTLP addresses that traces may be sent to; only in the user's own file";
 
 /// Sections whose keys are names chosen by the user, each with its meaning.
-pub(crate) const NAMED: [(&str, &str); 4] = [
+pub(crate) const NAMED: [(&str, &str); 5] = [
     ("resources", "how much there is of a named resource, before what plans say"),
     ("tools", "how many calls of a tool run at once: `concurrency`; and tools of one's own"),
     ("secrets", secrets::MEANING),
     ("mcpServers", "MCP servers, whose tools calls name as `SERVER/TOOL`"),
+    ("agents", agents::MEANING),
 ];
 
 /// Returns the meaning of the entry at a path and the expected form of its value, or `None` for an unknown key.
@@ -161,6 +162,8 @@ pub(super) fn expectation(path: &[&str]) -> Option<(&'static str, &'static str)>
         ["mcp", "configs"] => (mcp::CONFIGS, mcp::EXPECTED),
         ["engines", "restate", key] => (engines::MEANING, engines::expected(key)?),
         ["engines", _] => (engines::MEANING, "a table with the name of an engine, which is `restate`"),
+        ["agents", _] => (agents::MEANING, "a table such as { command = [\"my-agent\"] }"),
+        ["agents", _, key] => (agents::MEANING, agents::expected(key)?),
         ["planner", key] => (planner::MEANING, planner::expected(key)?),
         ["sandbox", key] => (sandbox::MEANING, sandbox::expected(key)?),
         _ => {

@@ -150,6 +150,8 @@ pub struct RememberedGrant {
     pub agents: bool,
     /// The calls that have it; `None` for all calls of the plan.
     pub only: Option<Vec<GrantedWork>>,
+    /// The kit of the calls that have it, as [`Tool::kit`](crate::Tool::kit) names it; `None` for all tools.
+    pub kit: Option<String>,
     /// The grant. [`NamedGrant::Off`] and [`NamedGrant::Net`] have no effect here.
     pub grant: NamedGrant,
 }
@@ -172,6 +174,8 @@ pub struct GrantedCall<'a> {
     pub task: &'a str,
     /// Returns the hash of its definition.
     pub definition: &'a dyn Fn() -> String,
+    /// The kit of its tool.
+    pub kit: Option<&'a str>,
     /// A model wrote it.
     pub is_model: bool,
 }
@@ -183,7 +187,8 @@ impl RememberedGrant {
         let is_work = |only: &Vec<GrantedWork>| {
             only.iter().any(|work| work.task == call.task && work.definition == (call.definition)())
         };
-        is_of_plan && (self.agents || !call.is_model) && self.only.as_ref().is_none_or(is_work)
+        let is_of_kit = self.kit.as_deref().is_none_or(|own| call.kit == Some(own));
+        is_of_plan && is_of_kit && (self.agents || !call.is_model) && self.only.as_ref().is_none_or(is_work)
     }
 }
 
@@ -243,9 +248,16 @@ mod tests {
             plan: plan.map(str::to_owned),
             agents,
             only: None,
+            kit: None,
             grant: NamedGrant::Port(1),
         };
-        let call = |plan, is_model| GrantedCall { plan, task: "t", definition: &|| "1".to_owned(), is_model };
+        let call = |plan, is_model| GrantedCall {
+            plan,
+            task: "t",
+            definition: &|| "1".to_owned(),
+            kit: Some("agent:a"),
+            is_model,
+        };
         assert!(
             of(Some("a"), false).is_of(call("a", false)) && !of(Some("a"), false).is_of(call("b", false))
         );
@@ -254,6 +266,8 @@ mod tests {
                 && !of(None, false).is_of(call("b", true))
                 && of(None, true).is_of(call("b", true))
         );
+        let of_kit = |kit: &str| RememberedGrant { kit: Some(kit.to_owned()), ..of(None, false) };
+        assert!(of_kit("agent:a").is_of(call("a", false)) && !of_kit("agent:b").is_of(call("a", false)));
         let only = |task: &str, definition: &str| {
             let work = GrantedWork { task: task.to_owned(), definition: definition.to_owned() };
             RememberedGrant { only: Some(vec![work]), ..of(None, false) }

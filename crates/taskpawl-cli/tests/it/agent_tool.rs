@@ -1,0 +1,151 @@
+//! Tests of the tool `agent` with an agent that does what its scenario says.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Cli, Run, may_decide};
+
+/// A project with the agent `scripted`. Without the sandbox's own directories its python needs nothing more.
+struct Scene(Cli);
+
+impl Scene {
+    fn new(turns: &Value, more: &str) -> Self {
+        let cli = Cli::new().with_programs();
+        cli.file("agent.py", include_str!("../../../taskpawl-agent/tests/agent.py"));
+        cli.file("scenario.json", &json!({"turns": turns}).to_string());
+        let config =
+            format!("[agents.scripted]\ncommand = [\"python3\", \"agent.py\", \"scenario.json\"]\n{more}");
+        let directory = cli.path(".config/taskpawl");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("config.toml"), config).unwrap();
+        Self(cli)
+    }
+
+    /// Runs a plan with one task, `t`, whose call has these arguments.
+    fn call(&self, args: &Value) -> Run {
+        let plan = json!({"name": "p", "tasks": [{"id": "t", "call": {"agent": args}}]});
+        self.0.file("p.json", &plan.to_string());
+        self.0.run(&["run-all-ready", "--plan", "p.json"])
+    }
+
+    fn tool_call(&self) -> Value {
+        let shown = self.0.run(&["show", "t", "--json"]).ok().json()["data"].clone();
+        shown["metadata"]["toolCalls"][0].clone()
+    }
+}
+
+#[test]
+fn an_agent_answers_in_the_form_of_a_schema_and_its_log_and_usage_are_kept() {
+    let tokens = json!({"totalTokens": 7, "inputTokens": 4, "outputTokens": 3});
+    let turns = json!([[{"say": "soon"}, {"cost": 0.25}], [{"say": "{\"n\": 3}"}, {"cost": 0.5}, {"tokens": tokens}]]);
+    let scene = Scene::new(&turns, "");
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    scene.call(&json!({"prompt": "count", "schema": schema})).ok();
+    let call = scene.tool_call();
+    assert_eq!((&call["result"]["json"], &call["result"]["turns"]), (&json!({"n": 3}), &json!(2)));
+    assert_eq!((&call["usage"]["cost"], &call["usage"]["tokens"]), (&json!(0.5), &json!(7)));
+    let log = scene.0.run(&["logs", "t"]).ok().stdout;
+    assert!(log.contains("[session s1]") && log.contains("[answer refused]"), "{log}");
+}
+
+#[test]
+fn agents_are_listed_tried_and_named_by_the_user_alone() {
+    let scene = Scene::new(&json!([]), "[agents.gone]\ncommand = [\"no-such-program\"]\n");
+    let cli = &scene.0;
+    let listed = cli.run(&["agents", "--json"]).ok().json()["data"].clone();
+    let mine = listed.as_array().unwrap().iter().find(|agent| agent["name"] == "scripted").unwrap();
+    assert_eq!((&mine["source"], &mine["granted"]), (&json!("configured"), &json!(true)));
+    let checked = cli.run(&["agents", "--check", "--json"]);
+    assert_eq!(checked.code, Some(1), "{checked}");
+    let checked = checked.json()["data"].clone();
+    let of = |name: &str| {
+        checked.as_array().unwrap().iter().find(|agent| agent["name"] == name).unwrap()["check"].clone()
+    };
+    assert_eq!(of("scripted")["name"], "scripted");
+    assert!(of("gone")["error"].as_str().unwrap().contains("no-such-program"), "{checked}");
+    assert!(cli.run(&["doctor"]).stdout.contains("calls of `agent` can use `gone`, `scripted`"));
+
+    let plan =
+        json!({"name": "p", "tasks": [{"id": "t", "call": {"agent": {"prompt": "x", "using": "scriptd"}}}]});
+    cli.file("p.json", &plan.to_string());
+    let said = cli.run(&["plan", "check", "p.json"]).to_string();
+    assert!(said.contains("no agent `scriptd` is configured; did you mean `scripted`?"), "{said}");
+    let said = scene.call(&json!({"prompt": "x"})).to_string();
+    assert!(said.contains("there are several agents: name one with `using`"), "{said}");
+
+    cli.file("taskpawl.toml", "[agents.scripted]\ncommand = [\"evil\"]\n");
+    let refused = cli.run(&["agents"]).to_string();
+    assert!(refused.contains("the user's own file alone names agents"), "{refused}");
+}
+
+#[test]
+fn a_key_that_is_written_out_is_refused() {
+    let scene = Scene::new(&json!([]), "env = { MY_KEY = \"abc\" }\n");
+    let refused = scene.0.run(&["agents"]);
+    assert_ne!(refused.code, Some(0), "{refused}");
+    assert!(refused.to_string().contains("a key, token or password is a secret"), "{refused}");
+}
+
+#[test]
+fn what_an_agent_needs_is_granted_once_and_for_its_calls_alone() {
+    if !may_decide() {
+        return;
+    }
+    let scene =
+        Scene::new(&json!([[{"make": "../settings/new"}, {"say": "done"}]]), "write = [\"~/settings\"]\n");
+    let cli = &scene.0;
+    fs::create_dir(cli.path("settings")).unwrap();
+    let said = scene.call(&json!({"prompt": "go"})).to_string();
+    let settings = cli.path("settings");
+    let expected = "agent `scripted` needs `write:[HOME]/settings`; a person grants it once with `taskpawl allow agent:scripted`";
+    assert!(said.contains("taskpawl allow agent:scripted"), "{said}");
+    assert_eq!(scene.tool_call()["error"], expected);
+    assert!(cli.run(&["agents"]).ok().stdout.contains("needs `taskpawl allow agent:scripted`"));
+    assert_ne!(cli.run(&["allow", "agent:scripted"]).code, Some(0));
+    let shown = cli.by_person_with(&["allow", "agent:scripted"], "y\n").ok();
+    assert!(shown.stdout.contains("python3 agent.py scenario.json"), "{shown}");
+    cli.run(&["run-all-ready", "--plan", "p.json", "--retry-failed"]).ok();
+    assert!(settings.join("new").exists());
+    assert!(cli.run(&["allow", "--list"]).ok().stdout.contains("agent:scripted"));
+
+    // Programs of other calls do not have it.
+    let plan = json!({"name": "q", "tasks": [{"id": "other", "run": "touch ../settings/other"}]});
+    cli.file("q.json", &plan.to_string());
+    cli.run(&["run-all-ready", "--plan", "q.json"]);
+    assert!(!settings.join("other").exists());
+    cli.by_person(&["allow", "--remove", "agent:scripted"]).ok();
+    assert!(!cli.run(&["allow", "--list"]).ok().stdout.contains("agent:scripted"));
+}
+
+#[test]
+fn a_permission_is_asked_of_a_person_and_the_session_goes_on() {
+    if !may_decide() {
+        return;
+    }
+    let push = json!({"toolCallId": "1", "title": "Push", "kind": "execute", "rawInput": {"command": "git push origin"}});
+    let list = json!({"toolCallId": "2", "title": "List", "kind": "execute", "rawInput": {"command": "ls"}});
+    let turns = json!([[{"permission": list}, {"permission": push}]]);
+    let scene = Scene::new(&turns, "");
+    let cli = &scene.0;
+    cli.policy("[[rules]]\nargv = \"git push\"\ndecision = \"ask\"\n");
+    let asked = scene.call(&json!({"prompt": "go"}));
+    assert_eq!(asked.code, Some(3), "{asked}");
+    assert!(asked.to_string().contains("git push origin"), "{asked}");
+    cli.by_person(&["approve", "t", "--answer", "yes"]).ok();
+    cli.run(&["run-all-ready"]).ok();
+    let result = scene.tool_call()["result"].clone();
+    assert_eq!((&result["text"], &result["session"]), (&json!("grantedgranted"), &json!("s1")));
+}
+
+#[test]
+fn a_retry_goes_on_in_the_session_of_the_failed_call() {
+    let scene = Scene::new(&json!([[{"make": "half"}, {"exit": 3}], [{"prompts": 1}]]), "");
+    let failed = scene.call(&json!({"prompt": "build it"})).to_string();
+    assert!(failed.contains("ended with exit code 3 before its turn was over"), "{failed}");
+    assert_eq!(scene.tool_call()["errorClass"], "agent_ended");
+    scene.0.run(&["run-all-ready", "--plan", "p.json", "--retry-failed"]).ok();
+    let result = scene.tool_call()["result"].clone();
+    assert_eq!((&result["session"], &result["turns"]), (&json!("s1"), &json!(2)));
+    assert!(result["text"].as_str().unwrap().contains("You were interrupted"), "{result}");
+}
