@@ -15,7 +15,7 @@ use crate::tool::kit;
 use crate::words::text;
 
 /// Time limit for the first answer of an agent.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Starts an agent, and returns what it says about itself. Sends no prompt.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::words::{plain, text};
 const AUTH_REQUIRED: i64 = -32000;
 
 /// Longest pause that an agent may ask for.
-const MAX_PAUSE: Duration = Duration::from_secs(31 * 24 * 3600);
+const MAX_PAUSE: Duration = Duration::from_hours(31 * 24);
 
 /// An error that answers a request to an agent.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Refused {
         let details = match &error["data"] {
             Value::Null => String::new(),
             Value::String(details) => format!(": {details}"),
-            other => {
+            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
                 format!(": {}", other.get("details").and_then(Value::as_str).unwrap_or(&other.to_string()))
             }
         };
@@ -89,7 +89,7 @@ mod tests {
         let of = |error: Value| pause(&error, text(&error, "message"), now);
         assert_eq!(of(json!({"message": "slow", "data": {"retryAfter": 90}})), Some(Duration::from_secs(90)));
         let claude = json!({"message": "Claude AI usage limit reached|4600"});
-        assert_eq!(of(claude), Some(Duration::from_secs(3600)));
+        assert_eq!(of(claude), Some(Duration::from_hours(1)));
         assert_eq!(of(json!({"message": "usage limit reached|10"})), Some(Duration::from_secs(1)));
         for other in [json!({"message": "no"}), json!({"message": "x", "data": {"retryAfter": -1}})] {
             assert_eq!(of(other), None);

@@ -19,7 +19,7 @@ use crate::definition::{AgentDefinition, AgentHost};
 const NAME: &str = "agent";
 
 /// Time limit of a call. Time that people take is not part of it: a call that asks starts over.
-const TIMEOUT: Duration = Duration::from_secs(2 * 3600);
+const TIMEOUT: Duration = Duration::from_hours(2);
 
 /// The tool that gives a prompt to a coding agent.
 #[derive(Debug)]
@@ -161,7 +161,7 @@ pub(crate) fn check_grants(agent: &AgentDefinition, cx: &CallContext) -> Result<
             Environment::Exactly(variables) => variables.contains_key(std::ffi::OsStr::new(name)),
             Environment::Inherit(_) => true,
         },
-        _ => true,
+        NamedGrant::Off | NamedGrant::Net | NamedGrant::Port(_) | NamedGrant::Socket(_) | _ => true,
     };
     let missing: Vec<String> =
         agent.needs.iter().filter(|grant| !has(grant)).map(|grant| format!("`{grant}`")).collect();

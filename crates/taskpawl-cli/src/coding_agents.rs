@@ -95,15 +95,12 @@ impl CodingAgents {
         };
         // Checked when the configuration was read.
         let hosts = hosts.iter().filter_map(|host| host.parse().ok()).map(NamedGrant::Host);
-        let write: Vec<PathBuf> = match &own.write {
-            Some(write) => write.iter().map(|path| self.at_home(path)).collect(),
-            None => {
-                let places = kit.map(Kit::places).unwrap_or_default().iter();
-                places
-                    .map(|place| self.at_home(&Path::new("~").join(place)))
-                    .filter(|path| path.exists())
-                    .collect()
-            }
+        let write: Vec<PathBuf> = if let Some(write) = &own.write {
+            write.iter().map(|path| self.at_home(path)).collect()
+        } else {
+            let places = kit.map(Kit::places).unwrap_or_default().iter();
+            let places = places.map(|place| self.at_home(&Path::new("~").join(place)));
+            places.filter(|path| path.exists()).collect()
         };
         let read = own.read.iter().map(|path| NamedGrant::Read(self.at_home(path)));
         hosts.chain(read).chain(write.into_iter().map(NamedGrant::Write)).collect()

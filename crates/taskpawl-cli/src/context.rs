@@ -20,6 +20,8 @@ pub(crate) use place::made_text;
 use crate::caller::Caller;
 use crate::config::{self, ColorWord, Config, Key};
 use crate::environment::{Environment, Terminal};
+use taskpawl::store::PlacementError;
+
 use crate::error::CliError;
 use crate::global::Global;
 use crate::output::Output;
@@ -179,9 +181,11 @@ impl Context {
         words: Vec<String>,
         plan: Option<PlanWords>,
     ) -> Result<(), CliError> {
-        // Without a project the run makes one.
-        if self.place().is_ok_and(|place| place.location == Location::Memory) {
-            actions.clear();
+        match self.place() {
+            Ok(place) if place.location == Location::Memory => actions.clear(),
+            // Without a project the run makes one.
+            Ok(_) | Err(CliError::Placement(PlacementError::NoProject { .. })) => {}
+            Err(other) => return Err(other),
         }
         let line = Arc::new(CommandLine { plan, ..self.command_line(words) });
         for action in actions {

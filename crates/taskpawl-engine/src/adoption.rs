@@ -9,7 +9,7 @@ use taskpawl_model::run::recovery::CallElsewhere;
 use taskpawl_model::value::{CallId, RunId, TaskId};
 use tokio::task::JoinSet;
 
-use crate::call_executor::{SentCall, Ticket};
+use crate::call_executor::SentCall;
 use crate::placements::KnownPlacements;
 use crate::sending::{Returned, Sender, started_again};
 
@@ -44,7 +44,9 @@ impl Adoption {
             let started = started_again(&elsewhere);
             let mut sent = leaving(&started);
             // The key under which the call was sent, whatever the store would make of it now.
-            sent.ticket = Ticket { ..placement.ticket.clone() };
+            sent.ticket = placement.ticket.clone();
+            // The worker compares it with the call that it runs, and the trace goes on under the run that sent it.
+            sent.run = run.clone();
             let call = sender.join(placement, started, sent);
             let run = run.clone();
             *self.runs.entry(run.clone()).or_default() += 1;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::task::{
-    Artifact, CallError, CallRecord, SandboxRequest, StartInRun, TaskSpec, ToolQuestion,
+    Artifact, CallBody, CallError, CallRecord, SandboxRequest, StartInRun, TaskSpec, ToolQuestion,
 };
 use taskpawl_model::value::{Map, RunId, TaskId};
 
@@ -249,12 +249,15 @@ impl SentCall {
         StartInRun { run, task, attempt: *attempt, call: &call.id, start: self.ticket.start }.traceparent()
     }
 
-    /// Returns the SHA-256 of everything that does not depend on the time at which the call is sent, in hexadecimal.
+    /// Returns the SHA-256 of everything that does not depend on the time at which the call is sent, in hexadecimal. Of the progress of
+    /// the call only its approval counts: a coordinator that joins it has read the rest from the store.
     ///
     /// # Panics
     /// Never: the call is plain data.
     pub fn content_hash(&self) -> String {
-        let timeless = Self { task_millis: None, run_millis: None, ..self.clone() };
+        let body = CallBody { approval: self.call.body.approval.clone(), ..CallBody::default() };
+        let call = CallRecord { body: body.into(), ..self.call.clone() };
+        let timeless = Self { task_millis: None, run_millis: None, call, ..self.clone() };
         let text = serde_json::to_vec(&timeless).expect("BUG: a call is plain data");
         format!("{:x}", Sha256::digest(text))
     }

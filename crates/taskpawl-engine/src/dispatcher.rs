@@ -368,7 +368,7 @@ impl Dispatcher {
             }
             Returned::Abandoned(why) => {
                 self.stop_for_silence();
-                self.abandoned.get_or_insert_with(|| (0, why)).0 += 1;
+                self.abandoned.get_or_insert((0, why)).0 += 1;
                 None
             }
         }
@@ -420,7 +420,7 @@ impl Dispatcher {
             Returned::Ended(_) => self.stop_for_silence(),
             Returned::Abandoned(why) => {
                 self.stop_for_silence();
-                self.abandoned.get_or_insert_with(|| (0, why)).0 += 1;
+                self.abandoned.get_or_insert((0, why)).0 += 1;
             }
         }
         Ok(Input::Tick)

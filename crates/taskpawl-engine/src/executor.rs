@@ -197,6 +197,7 @@ impl Executor {
     }
 
     /// Does the same as [`call`](Self::call), under the identity of the call of another process if there is one.
+    #[expect(clippy::too_many_lines, reason = "one call from its start to its end, in order")]
     pub(crate) fn call_of(
         &mut self,
         started: StartedCall,
@@ -287,7 +288,8 @@ impl Executor {
             if let Ok(Some(broker)) = broker {
                 broker.close().await;
             }
-            let (lasted, spent) = (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
+            let (lasted, time_spent) =
+                (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
             let (changed, inputs_changed) = match &scans {
                 Some(scans) => scans.after(before, cache, &end).await,
                 None => Default::default(),
@@ -304,7 +306,7 @@ impl Executor {
                 call,
                 end,
                 took: lasted,
-                spent,
+                spent: time_spent,
                 plan,
                 usage,
                 cut,

@@ -77,6 +77,7 @@ struct Known {
 }
 
 /// The way in which a call that arrived is answered.
+#[expect(clippy::large_enum_variant, reason = "made once for each call, and taken apart at once")]
 enum Begin {
     Refused(SentEnd),
     Joined(watch::Receiver<Option<SentEnd>>),

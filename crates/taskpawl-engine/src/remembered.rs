@@ -38,6 +38,7 @@ mod tests {
             plan: plan.map(str::to_owned),
             agents: false,
             only: None,
+            kit: None,
             grant: grant.parse().unwrap(),
         };
         let host = Grant::Host("a.test".to_owned());

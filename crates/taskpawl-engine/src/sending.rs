@@ -165,13 +165,11 @@ async fn executed(
         executor.stop(worker, ticket).await?;
         call.await
     };
-    match tokio::time::timeout(STOP_PATIENCE, stopped).await {
-        Ok(end) => end,
-        Err(_) => {
-            let why = Some(format!("worker `{worker}` did not say how the call ended"));
-            Ok(SentEnd::new(CallEnd::Interrupted { repeatable: is_repeatable, why }, worker))
-        }
+    if let Ok(end) = tokio::time::timeout(STOP_PATIENCE, stopped).await {
+        return end;
     }
+    let why = Some(format!("worker `{worker}` did not say how the call ended"));
+    Ok(SentEnd::new(CallEnd::Interrupted { repeatable: is_repeatable, why }, worker))
 }
 
 fn ended(started: &StartedCall, end: SentEnd, took: Duration) -> Ended {

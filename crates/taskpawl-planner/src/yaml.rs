@@ -251,6 +251,9 @@ mod tests {
     #[test]
     fn a_refused_plan_keeps_its_problems_and_its_text() {
         let text = refused_text("m\n", "{\"tasks\": [", &["line 1: it\nends".to_owned()]);
-        assert_eq!(text, "# Proposed by a planner, `m`, and refused:\n# - line 1: it ends\n{\"tasks\": [\n");
+        assert_eq!(
+            text,
+            "{\"tasks\": [\n\n# Proposed by a planner, `m`, and refused:\n# - line 1: it ends\n"
+        );
     }
 }

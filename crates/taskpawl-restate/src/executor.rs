@@ -125,7 +125,7 @@ impl RestateExecutor {
                 let message = message_of(&answer);
                 match status {
                     // The engine has killed or cancelled the call, because nothing answered for it or a user said so.
-                    408 | 409 | 410 => {
+                    408..=410 => {
                         let why = Some(format!("the engine ended the call: {message}"));
                         let outcome = SentOutcome::Interrupted { repeatable: is_repeatable, why };
                         Answer::End(Box::new(SentEnd::new(outcome, "")))

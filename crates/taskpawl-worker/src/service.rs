@@ -37,6 +37,7 @@ impl CallService {
         &self.pool
     }
 
+    #[expect(clippy::result_large_err, reason = "the end of a refused call, which is sent at once")]
     fn opened(&self, envelope: &Envelope) -> Result<SentCall, SentEnd> {
         let opened = envelope.open(&self.name, &self.trusted, SystemSource.now());
         let worker = &self.executor.offer().worker;
@@ -48,7 +49,6 @@ impl CallService {
 
 /// The handlers of a worker. The form with a trait is deprecated, but only its generated types let a program choose the name of the
 /// service when it starts.
-#[expect(deprecated, reason = "the newer form fixes the name of the service when it is compiled")]
 #[restate_sdk::service]
 pub(crate) trait CallHandlers {
     /// Runs a call, or joins it.

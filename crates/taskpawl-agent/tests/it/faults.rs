@@ -86,7 +86,7 @@ async fn stops_and_errors_of_the_agent_fail_the_call() {
     }
     let turn = json!([{"error": {"code": -32603, "message": "usage limit", "data": {"retryAfter": 60}}}]);
     let error = Bench::with_turns(&json!([turn])).call(json!({"prompt": "go"})).await.unwrap_err();
-    assert_eq!((error.class(), error.retry_advice().after), ("quota", Some(Duration::from_secs(60))));
+    assert_eq!((error.class(), error.retry_advice().after), ("quota", Some(Duration::from_mins(1))));
 }
 
 #[tokio::test]

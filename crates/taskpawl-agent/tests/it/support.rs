@@ -33,7 +33,7 @@ impl Bench {
             said: Arc::default(),
             usage: Arc::default(),
             decision: Decision::Allow,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(1),
             output_bytes: 64 << 20,
         };
         bench.script(scenario);
@@ -66,11 +66,10 @@ impl Bench {
         cx.questions = Some(Arc::clone(&self.journal) as Arc<dyn CallQuestions>);
         let said = Arc::clone(&self.said);
         cx.progress = Some(Arc::new(move |progress| {
-            let text = match progress {
-                Progress::Message(text) | Progress::Warning(text) | Progress::Part { message: text, .. } => {
-                    text
-                }
-                _ => return,
+            let (Progress::Message(text) | Progress::Warning(text) | Progress::Part { message: text, .. }) =
+                progress
+            else {
+                return;
             };
             said.lock().unwrap().push(text);
         }));

@@ -170,7 +170,7 @@ fn check(app: &App, agents: &Arc<CodingAgents>, agent: &AgentDefinition) -> Resu
     let spec = CallSpec {
         tool_name: AgentProbe::NAME.to_owned(),
         args,
-        timeout: Some(Period(std::time::Duration::from_secs(60))),
+        timeout: Some(Period(std::time::Duration::from_mins(1))),
         ..CallSpec::default()
     };
     let calls = vec![NewCall { id: None, spec: spec.into() }];

@@ -167,7 +167,7 @@ fn gaps(enforcement: &Enforcement) -> String {
     listed.into_iter().chain(uncounted).chain(restricted).collect::<Vec<_>>().join("; ")
 }
 
-/// The setting by which AppArmor keeps ordinary users from namespaces with rights.
+/// The setting by which `AppArmor` keeps ordinary users from namespaces with rights.
 const NAMESPACE_SETTING: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
 const RESTRICTED: &str = "AppArmor restricts namespaces here; the profile in `/usr/share/doc/taskpawl/apparmor` of the Debian package, or `packaging/apparmor` of the source, lifts that for taskpawl alone, as root";

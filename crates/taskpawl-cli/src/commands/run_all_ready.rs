@@ -113,13 +113,13 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             retry_failed(&plans.engine().manager_for(&run.variables), &args.only)?;
         }
         let code = running::run(app, &plans, What::Ready(args.only.clone()), run, None)?;
-        return replanned(app, args, &plans, args.only.clone(), code);
+        return replanned(app, args, &plans, &args.only, code);
     };
     let options = args.apply_options(app.was_started_by_task());
     let file = PlanFile::read(app, path, &args.takes)?;
     let only = vec![Selector::Plan(file.name.clone())];
-    let (plans, code) = run_plan(app, path, file, &args.takes, run, options, args.yes)?;
-    replanned(app, args, &plans, only, code)
+    let (plans, code) = run_plan(app, path, &file, &args.takes, run, options, args.yes)?;
+    replanned(app, args, &plans, &only, code)
 }
 
 /// With `--replan`: repairs the plan after a failed run and goes on, as long as the planner has a repair and the person says yes.
@@ -128,16 +128,16 @@ fn replanned(
     app: &App,
     args: &Args,
     plans: &Taskpawl,
-    only: Vec<Selector>,
+    only: &[Selector],
     mut code: ExitCode,
 ) -> Result<ExitCode, CliError> {
-    let plan = match &only[..] {
+    let plan = match only {
         [Selector::Plan(name)] => Some(name.clone()),
         _ => None,
     };
     // The limit of repairs for a plan ends it.
-    while args.replan && code == ExitCode::FAILURE && plan::replan(app, plan.as_deref())? {
-        code = running::run(app, plans, What::Ready(only.clone()), args.run.prepare(app)?, None)?;
+    while args.replan && code == ExitCode::FAILURE && plan::replan(app, plan.as_deref()) {
+        code = running::run(app, plans, What::Ready(only.to_vec()), args.run.prepare(app)?, None)?;
     }
     Ok(code)
 }
@@ -152,20 +152,20 @@ pub(super) fn run_file(
     is_yes: bool,
 ) -> Result<ExitCode, CliError> {
     let file = PlanFile::read(app, path, takes)?;
-    Ok(run_plan(app, path, file, takes, run, options, is_yes)?.1)
+    Ok(run_plan(app, path, &file, takes, run, options, is_yes)?.1)
 }
 
 fn run_plan(
     app: &App,
     path: &Path,
-    file: PlanFile,
+    file: &PlanFile,
     takes: &Takes,
     run: PreparedRun<'_>,
     options: ApplyOptions,
     is_yes: bool,
 ) -> Result<(Taskpawl, ExitCode), CliError> {
     file.check(app)?;
-    proposed::confirm(app, &file, options, is_yes)?;
+    proposed::confirm(app, file, options, is_yes)?;
     let plans = app.runner(&run.args.sandbox)?;
     let only = vec![Selector::Plan(file.name.clone())];
     let manager = plans.engine().manager_for(&run.variables).with_origin(Origin::Plan);

@@ -121,7 +121,9 @@ async fn until_it_ends(app: &App, args: &Args, served: Served<'_>) -> Result<u8,
     let stop_of_runner = runner.as_ref().map(Runner::stopper);
     let stop_runs = || {
         page.stop_runs();
-        stop_of_runner.iter().for_each(|stop| stop());
+        if let Some(stop) = &stop_of_runner {
+            stop();
+        }
         agents.inspect(|agents| agents.server.stop_runs());
     };
     let mut signals = Signals::listen().map_err(CliError::Runtime)?;

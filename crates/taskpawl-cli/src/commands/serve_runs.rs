@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::CliError;
 
 /// The longest sleep: leases, questions and runs of other processes end without a commit.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// The state of a store, as far as the server has to know it to start a run.
 struct Prospect {

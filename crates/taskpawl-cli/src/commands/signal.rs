@@ -81,10 +81,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return out.data(&sent);
     }
     let name = out.paint.style(style::BOLD, &clean(&sent.name));
-    out.print(match &sent.taken_by {
-        Some(task) => shown![clean(task.as_str()), " takes ", name, "\n"],
-        None => shown!["kept ", name, ": no task waits for it yet\n"],
-    })
+    let Some(task) = &sent.taken_by else {
+        return out.print(shown!["kept ", name, ": no task waits for it yet\n"]);
+    };
+    out.print(shown![clean(task.as_str()), " takes ", name, "\n"])
 }
 
 fn list(kept: &[SignalRecord]) -> Shown {

@@ -21,7 +21,7 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<WorkersCommand>,
-    /// Address of the admin interface of the server [default: http://127.0.0.1:9070]
+    /// Address of the admin interface of the server [default: port 9070 of this machine]
     #[arg(long, value_name = "URL")]
     restate_admin: Option<String>,
 }

@@ -105,9 +105,9 @@ impl Program {
             Ok(view.calls(key)?.into_iter().find_map(|call| call.body.error.clone()))
         })?;
         let setting = match error.and_then(|error| error.grant) {
-            Some(Grant::Read(path)) => ("read", path.to_string()),
-            Some(Grant::Write(path)) => ("write", path.to_string()),
-            Some(Grant::Host(host)) => ("hosts", host.to_string()),
+            Some(Grant::Read(path)) => ("read", path),
+            Some(Grant::Write(path)) => ("write", path),
+            Some(Grant::Host(host)) => ("hosts", host),
             Some(Grant::Network | Grant::Port(_) | _) | None => return Ok(None),
         };
         let (name, value) = setting;

@@ -14,6 +14,7 @@ const LEASE: Duration = Duration::from_mins(30);
 
 /// Settings of a server and of its runs.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct ServerOptions {
     /// Offers only tools that read: nothing is written, claimed or run.
     pub read_only: bool,

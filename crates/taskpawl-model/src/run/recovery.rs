@@ -322,6 +322,7 @@ impl Planner<'_> {
     }
 
     /// Returns the running calls of a task: those that another process executes, and those that are lost.
+    #[expect(clippy::type_complexity, reason = "two lists, which the caller takes apart at once")]
     fn running(
         &self,
         run: &RunId,

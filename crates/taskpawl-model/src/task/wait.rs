@@ -184,6 +184,7 @@ mod tests {
     use super::{WaitRequest, WaitingFor};
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "the values are literals")]
     fn read(args: serde_json::Value) -> Result<WaitRequest, String> {
         WaitRequest::read(args.as_object().unwrap())
     }

@@ -442,7 +442,7 @@ impl From<CallRecord> for ToolCall {
             emitted: body.emitted,
             asked: body.asked,
             artifacts: body.artifacts.map(|artifacts| *artifacts).unwrap_or_default(),
-            worker: body.worker.map(String::from),
+            worker: body.worker.map(|worker| *worker),
             started_at: body.started_at,
             finished_at: body.finished_at,
             origin,

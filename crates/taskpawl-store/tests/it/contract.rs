@@ -272,9 +272,9 @@ fn durable_waits_and_signals_are_found(open: Open<'_>) {
         accept(&store, request(Command::Signal(Box::new(signal)))).tasks
     };
     assert_eq!(send("one", None), [TaskId::from("signal")]);
-    assert_eq!(send("two", Some("late")), [TaskId::from(""); 0]);
+    assert!(send("two", Some("late")).is_empty());
     assert_eq!(send("three", None), [TaskId::from("other")]);
-    assert_eq!(send("four", None), [TaskId::from(""); 0]);
+    assert!(send("four", None).is_empty());
     let kept = |name: Option<&str>| {
         let kept = open_again(&store, open).view(|view| view.signals(name)).unwrap();
         kept.into_iter().map(|signal| signal.id).collect::<Vec<_>>()

@@ -125,7 +125,7 @@ fn derived_data_is_repaired() {
         ),
         (
             "strays",
-            "INSERT INTO labels VALUES (77, 'x'); INSERT INTO bodies VALUES (78, 1, 1, '{}', NULL, NULL); INSERT INTO calls VALUES (79 << 24, 'c', 'cli', '{}', '{}', 0, ''); INSERT INTO dependencies VALUES (0, 80), (81, 0)",
+            "INSERT INTO labels VALUES (77, 'x'); INSERT INTO bodies VALUES (78, 1, 1, '{}', NULL, NULL, NULL, NULL); INSERT INTO calls VALUES (79 << 24, 'c', 'cli', '{}', '{}', 0, ''); INSERT INTO dependencies VALUES (0, 80), (81, 0)",
         ),
     ];
     let mut told = Vec::new();

@@ -101,12 +101,12 @@ pub(crate) fn refuse_replan(app: &App) -> Result<(), CliError> {
 
 /// Lets the planner repair the failed tasks of a run, after a person's yes; `plan` is the plan that ran, if it was one alone. Returns
 /// whether the plan was changed. A planner without a usable answer ends the run as it would have ended.
-pub(crate) fn replan(app: &App, plan: Option<&str>) -> Result<bool, CliError> {
+pub(crate) fn replan(app: &App, plan: Option<&str>) -> bool {
     match try_replan(app, plan) {
-        Ok(ended) => Ok(matches!(ended, Ended::Changed)),
+        Ok(ended) => matches!(ended, Ended::Changed),
         Err(error) => {
             app.out().warn(&format!("the plan was not repaired: {}", error_chain(&error)));
-            Ok(false)
+            false
         }
     }
 }

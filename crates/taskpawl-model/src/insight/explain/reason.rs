@@ -258,11 +258,8 @@ impl Reason {
             Self::Unclaimed { assignee } => Advice::to_end(id, assignee.as_deref()),
             Self::Running { .. } | Self::Paused { .. } => vec![Advice::logs(id)],
             Self::Asleep { is_over: true, .. } => vec![Advice::run_ready_of(id)],
-            Self::Asleep { .. } => {
-                vec![Advice::show(id), Advice::RunReady { only: Vec::new(), wait: true, grants: Vec::new() }]
-            }
             Self::RunDied { .. } => vec![Advice::run_ready(&[]), Advice::DoctorFix {}],
-            Self::Held { .. } => {
+            Self::Asleep { .. } | Self::Held { .. } => {
                 vec![Advice::show(id), Advice::RunReady { only: Vec::new(), wait: true, grants: Vec::new() }]
             }
             Self::LeaseEnded { .. } => vec![Advice::claim(id)],

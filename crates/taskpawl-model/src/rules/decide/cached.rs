@@ -73,7 +73,7 @@ impl Draft<'_> {
         };
         let left = self.calls(key)?.iter().filter(|call| call.body.status == CallStatus::Pending).count();
         let work = fingerprint.split('.').next().unwrap_or_default().to_owned();
-        let (files, recorded) = (cache.inputs.clone(), Some(fingerprint.clone()));
+        let (files, recorded) = (cache.inputs.clone(), Some(fingerprint.to_string()));
         Ok((left == 0).then_some(CacheInputs { work, files, recorded }))
     }
 
@@ -127,8 +127,13 @@ impl Draft<'_> {
                 results.map(|call| (call.id.clone(), call.body.result.clone().unwrap_or_default())).collect();
             self.update_task(key, |record| {
                 record.body.progress.fingerprint = None;
-                record.body.progress.cached =
-                    Some(Box::new(Cached { fingerprint, at: now, results, cut, inserted }));
+                record.body.progress.cached = Some(Box::new(Cached {
+                    fingerprint: fingerprint.into(),
+                    at: now,
+                    results,
+                    cut,
+                    inserted,
+                }));
             })?;
         }
         self.set_state(key, TaskStatus::Done, Cause::Report, None)

@@ -94,7 +94,7 @@ impl Draft<'_> {
         if is_claimed {
             self.update_task(key, |record| {
                 let progress = &mut record.body.progress;
-                progress.fingerprint = grant.fingerprint;
+                progress.fingerprint = grant.fingerprint.map(Into::into);
                 progress.cached_from = None;
                 progress.changed_beyond.clear();
                 progress.changes_unknown = None;

@@ -337,7 +337,7 @@ fn end_call(call: &mut CallRecord, report: &Report, now: crate::value::Timestamp
     let body = &mut call.body;
     body.finished_at = Some(now);
     body.cut = Some(&report.cut).filter(|cut| !cut.is_empty()).cloned().map(Box::new);
-    body.worker = report.worker.as_deref().map(Box::from);
+    body.worker = report.worker.clone().map(Box::new);
     body.artifacts = Some(&report.artifacts).filter(|files| !files.is_empty()).cloned().map(Box::new);
     match &report.end {
         CallEnd::Succeeded(result) => {
