@@ -43,7 +43,7 @@ async function judged(target) {
   const { contents } = await inspect(['--method', 'resources/read', '--uri', 'taskpawl://task/hand']);
   assert.equal(JSON.parse(contents[0].text).status, 'todo');
   const { prompts } = await inspect(['--method', 'prompts/list']);
-  assert.equal(prompts.length, 3);
+  assert.equal(prompts.length, 5);
   await inspect(['--method', 'prompts/get', '--prompt-name', 'plan_goal', '--prompt-args', 'goal=a new site']);
   const bounds = ['--load', '--load-requests', String(LOAD.calls), '--load-concurrency', String(LOAD.atOnce)];
   return inspect([...call('plan_show', {}), ...bounds]);
