@@ -1,14 +1,11 @@
 //! The program of an agent, and the messages between it and the call: JSON-RPC, one message a line.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl_text::error_chain;
-use taskpawl_tools::{
-    CallContext, Denials, Environment, OutputFiles, Piped, PipedEnd, Program, SpawnError, ToolError,
-};
+use taskpawl_tools::{CallContext, Denials, OutputFiles, Piped, PipedEnd, Program, SpawnError, ToolError};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::pipe;
 
@@ -58,7 +55,7 @@ impl Connection {
         let program = Program {
             argv: agent.argv.clone(),
             cwd: cx.dir.clone(),
-            environment: environment(agent, cx).await?,
+            environment: cx.program_environment(filled(&agent.env, cx).await?),
             stdin: None,
             output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
             sandbox: cx.sandbox.clone(),
@@ -259,7 +256,7 @@ impl Connection {
     }
 }
 
-/// What a connection waited for.
+/// The event that ends a wait of a connection.
 enum Happened {
     /// A line is complete.
     Line,
@@ -322,23 +319,6 @@ async fn not_started(error: SpawnError, denials: &Denials) -> ToolError {
         Some(hint) => ToolError::OutsideSandbox { source: error, hint: Box::new(hint) },
         None => error.into(),
     }
-}
-
-/// Returns the environment of the program: that of the call, the variables of the agent, and the ids of the call.
-async fn environment(agent: &AgentDefinition, cx: &CallContext) -> Result<Environment, ToolError> {
-    let env = filled(&agent.env, cx).await?;
-    let own = [
-        ("TASKPAWL_TASK", cx.task.clone()),
-        ("TASKPAWL_CALL", cx.call.clone()),
-        ("TASKPAWL_ATTEMPT", cx.attempt.to_string()),
-        ("TASKPAWL_CLAIM", cx.claim.to_string()),
-        ("TASKPAWL_IDEMPOTENCY_KEY", cx.idempotency_key.clone()),
-    ];
-    let trace = Some(("TRACEPARENT", cx.traceparent.clone())).filter(|(_, context)| !context.is_empty());
-    let own = own.into_iter().chain(trace).map(|(name, value)| (name.to_owned(), value));
-    let changes =
-        env.into_iter().chain(own).map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    Ok(Environment::clone(&cx.environment).with(changes))
 }
 
 /// Returns the variables with the values of their secrets, which are removed from everything that the run stores.

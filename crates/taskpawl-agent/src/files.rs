@@ -45,7 +45,7 @@ impl FileRequest {
         };
         let mut cx = cx.clone();
         cx.limits.keep_bytes = MAX_FILE_BYTES;
-        // What is cut here is not cut in the result of the call.
+        // A file that is cut for the agent is no cut in the result of the call.
         cx.cut = None;
         let result = call_guarded(tool, cx, Value::Object(self.args)).await;
         let result = result.map_err(|error| RequestError::failed(error_chain(&error)))?;

@@ -195,7 +195,7 @@ pub struct Offer {
     pub tools: BTreeSet<String>,
 }
 
-/// What is known about a ticket.
+/// The state of a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TicketStatus {

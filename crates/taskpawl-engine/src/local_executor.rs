@@ -280,9 +280,12 @@ impl LocalExecutor {
         };
         match hook.authorize(&proposed) {
             PolicyDecision::Allow => None,
-            PolicyDecision::Ask { why } => Some(
-                self.refused("denied", &format!("its policy would ask, and nobody can answer there: {why}")),
-            ),
+            PolicyDecision::Ask { why } => {
+                Some(self.refused(
+                    "denied",
+                    &format!("its policy would ask, and no person can answer there: {why}"),
+                ))
+            }
             PolicyDecision::Deny { why } => {
                 Some(self.refused("denied", &format!("its policy denies it: {why}")))
             }

@@ -1,4 +1,5 @@
 use std::any::{Any, type_name};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::future::Future;
@@ -157,6 +158,24 @@ pub type UsageSink = Arc<dyn Fn(Value) + Send + Sync>;
 pub type CutSink = Arc<dyn Fn(String) + Send + Sync>;
 
 impl CallContext {
+    /// Returns the environment of a program of this call, with its own variables `env`. The ids of the call are added last: a plan must not
+    /// be able to forge the key by which other systems recognise a repetition.
+    pub fn program_environment(&self, env: BTreeMap<String, String>) -> Environment {
+        let ids = [
+            ("TASKPAWL_TASK", self.task.clone()),
+            ("TASKPAWL_CALL", self.call.clone()),
+            ("TASKPAWL_ATTEMPT", self.attempt.to_string()),
+            ("TASKPAWL_CLAIM", self.claim.to_string()),
+            ("TASKPAWL_IDEMPOTENCY_KEY", self.idempotency_key.clone()),
+        ];
+        let trace =
+            Some(("TRACEPARENT", self.traceparent.clone())).filter(|(_, context)| !context.is_empty());
+        let ids = ids.into_iter().chain(trace).map(|(name, value)| (name.to_owned(), value));
+        let changes =
+            env.into_iter().chain(ids).map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        Environment::clone(&self.environment).with(changes)
+    }
+
     /// Makes a context for a call in `root`, without a task, a deadline or sinks. `output` is the prefix of its output
     /// files.
     pub fn new(root: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
+mod call_executors;
 mod crash_recovery;
 mod durability_kill;
 mod durability_power;

@@ -87,7 +87,7 @@ async fn a_person_decides_and_the_next_start_goes_on_in_the_same_session() {
         let text = result["text"].as_str().unwrap();
         assert!(text.starts_with(says), "{text}");
         assert_eq!(result["session"], "s1");
-        // What the agent said before is not said again.
+        // Earlier messages of the session are not repeated.
         assert!(!text.contains("an old message"), "{text}");
         assert!(text.contains("You were interrupted"), "{text}");
     }

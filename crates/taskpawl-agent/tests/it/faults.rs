@@ -53,7 +53,7 @@ async fn what_is_no_message_is_noise_or_a_fault() {
         error.starts_with("agent_protocol: agent `scripted` sent a message that cannot be read"),
         "{error}"
     );
-    // Answers to questions that nobody asked, unknown updates and empty ones change nothing.
+    // Answers without a question, unknown updates and empty ones change nothing.
     let odd = json!([
         {"raw": "{\"jsonrpc\": \"2.0\", \"id\": 99, \"result\": {}}"},
         {"raw": "{\"jsonrpc\": \"2.0\", \"method\": \"session/update\"}"},

@@ -206,6 +206,20 @@ fn give(app: &App, args: &Args, grants: &[NamedGrant], last: Option<&LastRun>) -
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns whether a person wants to give a kit, which was shown, and may do so.
+fn may_give(app: &App, question: &str) -> Result<bool, CliError> {
+    let answer = choose::answer(&question.to_owned().into());
+    if !answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")) {
+        app.out().remark("nothing was granted");
+        return Ok(false);
+    }
+    person::refuse_without_person(app, BY)?;
+    for power in [Power::Remembered, Power::Kits] {
+        person::refuse_never(app, power)?;
+    }
+    Ok(true)
+}
+
 /// Returns the plan that a grant holds for; `None` for all plans. It is the plan that asked for it in the last run, else that of the last
 /// run, else the only one.
 fn plan_of(

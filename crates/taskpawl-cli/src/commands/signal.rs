@@ -18,7 +18,7 @@ use crate::text::{clean, style};
 #[command(after_help = "\
 The first task that waits for the signal takes it. If none waits yet, the signal is kept for the first that will.
 Each signal is taken once. Its data is the result of the call of `wait`.
-An agent may not send to tasks that are assigned to somebody else.
+An agent may not send to tasks that are assigned to a person or to another agent.
 
 Examples:
   taskpawl signal deployed

@@ -56,7 +56,7 @@ fn a_run_whose_scope_only_waits_ends_with_3_and_says_for_what() {
     }
     let status = cli.run(&["status"]).ok();
     assert!(status.stdout.contains("Waits for a time or a signal:"), "{status}");
-    // Neither recovery nor another run interrupts it, and nobody ends it by hand.
+    // Neither recovery nor another run interrupts it, and no actor ends it by hand.
     assert_eq!(cli.run(&["run-all-ready", "--quiet"]).code, Some(3));
     assert_eq!(task(&cli, "soak")["attempt"], 1);
     assert_eq!(cli.run(&["done", "soak"]).code, Some(7));

@@ -22,7 +22,7 @@ struct Line {
     delivery: String,
 }
 
-/// What is known about a ticket that arrives.
+/// An earlier arrival of a ticket, if there was one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sighting {
     /// It has not begun.

@@ -89,7 +89,7 @@ pub(crate) fn capacities(
     Ok(all)
 }
 
-/// Returns the capacity of a resource. An undeclared resource is a lock, with a capacity of 1; labels of workers that nobody offers
+/// Returns the capacity of a resource. An undeclared resource is a lock, with a capacity of 1; labels that no worker offers
 /// have none.
 pub(crate) fn capacity(capacities: &BTreeMap<String, u32>, name: &str) -> u32 {
     let undeclared = u32::from(!name.starts_with(WORKER_RESOURCE));

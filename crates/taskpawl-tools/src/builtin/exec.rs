@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,8 +6,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl_process::{
-    End, Environment, Isolation, Limits, NetworkWall, Outcome, OutputFiles, Program, Sandbox, SpawnError,
-    Unfinished,
+    End, Isolation, Limits, NetworkWall, Outcome, OutputFiles, Program, Sandbox, SpawnError, Unfinished,
 };
 
 use crate::builtin::common::parse;
@@ -208,7 +206,7 @@ pub(crate) async fn run(
     let program = Program {
         argv,
         cwd,
-        environment: environment(cx, options.env),
+        environment: cx.program_environment(options.env),
         stdin: options.stdin.map(String::into_bytes),
         output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
         sandbox: cx.sandbox.clone(),
@@ -356,23 +354,6 @@ async fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {
         Some(hint) => ToolError::OutsideSandbox { source: error, hint: Box::new(hint) },
         None => error.into(),
     }
-}
-
-/// Returns the environment of the program. Our own variables are added last: a plan must not be able to forge the key
-/// by which other systems recognise a repetition.
-fn environment(cx: &CallContext, env: BTreeMap<String, String>) -> Environment {
-    let own = [
-        ("TASKPAWL_TASK", cx.task.clone()),
-        ("TASKPAWL_CALL", cx.call.clone()),
-        ("TASKPAWL_ATTEMPT", cx.attempt.to_string()),
-        ("TASKPAWL_CLAIM", cx.claim.to_string()),
-        ("TASKPAWL_IDEMPOTENCY_KEY", cx.idempotency_key.clone()),
-    ];
-    let trace = Some(("TRACEPARENT", cx.traceparent.clone())).filter(|(_, context)| !context.is_empty());
-    let own = own.into_iter().chain(trace).map(|(name, value)| (name.to_owned(), value));
-    let changes =
-        env.into_iter().chain(own).map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    Environment::clone(&cx.environment).with(changes)
 }
 
 fn report(sandbox: &Sandbox, outcome: &Outcome) -> Map<String, Value> {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use super::excluded_paths::beside;
 use super::places::SandboxPlaces;
 use super::repositories::{self, Indexed, Indexes};
-use super::sockets::is_somebodys;
+use super::sockets::is_in_use;
 use super::tree::Tree;
 use crate::sandbox::obeyed::Obeyed;
 use crate::scan::{ScanBounds, ScanStopped};
@@ -147,7 +147,7 @@ impl Watch {
         state.gap_is_told |= gap.is_some();
         Ok(Found {
             secrets: state.tree.secrets().filter(|path| !tracked.contains(*path)).cloned().collect(),
-            sockets: state.tree.sockets().filter(|socket| is_somebodys(socket)).cloned().collect(),
+            sockets: state.tree.sockets().filter(|socket| is_in_use(socket)).cloned().collect(),
             absent: absent(&state.tree),
             repositories: gits,
             gap,

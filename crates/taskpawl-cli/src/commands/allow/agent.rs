@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use taskpawl::tools::Power;
 use taskpawl_agent::AgentHost as _;
 
-use super::{BY, choose};
+use super::{BY, may_give};
 use crate::app::App;
 use crate::audit::{self, Action};
 use crate::coding_agents::CodingAgents;
@@ -31,14 +30,8 @@ pub(super) fn give(app: &App, name: &str, agents: bool) -> Result<ExitCode, CliE
     }
     text.push("  everything that the agent runs can read and change this, a login in it too\n");
     app.out().print(text)?;
-    let answer = choose::answer(&"Give it to this agent in this project? [y/N] ".to_owned().into());
-    if !answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")) {
-        app.out().remark("nothing was granted");
+    if !may_give(app, "Give it to this agent in this project? [y/N] ")? {
         return Ok(ExitCode::SUCCESS);
-    }
-    person::refuse_without_person(app, BY)?;
-    for power in [Power::Remembered, Power::Kits] {
-        person::refuse_never(app, power)?;
     }
     let granted = GrantedAgent::new((Project::of(app)?, app.source()?.now()), &agent, agents);
     Grants::change_agents(app, |own| {

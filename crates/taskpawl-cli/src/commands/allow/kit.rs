@@ -2,9 +2,7 @@
 
 use std::process::ExitCode;
 
-use taskpawl::tools::Power;
-
-use super::{BY, choose};
+use super::{BY, may_give};
 use crate::app::App;
 use crate::audit::{self, Action};
 use crate::error::CliError;
@@ -37,14 +35,8 @@ pub(super) fn give(app: &App, kit: Kit, ids: &[String], agents: bool) -> Result<
         &tasks,
         &known,
     ))?;
-    let answer = choose::answer(&"Give it to these tasks, as they are shown? [y/N] ".to_owned().into());
-    if !answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")) {
-        app.out().remark("nothing was granted");
+    if !may_give(app, "Give it to these tasks, as they are shown? [y/N] ")? {
         return Ok(ExitCode::SUCCESS);
-    }
-    person::refuse_without_person(app, BY)?;
-    for power in [Power::Remembered, Power::Kits] {
-        person::refuse_never(app, power)?;
     }
     let (project, now) = (Project::of(app)?, app.source()?.now());
     Grants::change_kits(app, |own| {

@@ -129,7 +129,7 @@ impl Draft<'_> {
 
     /// Ends the waits of those of the tasks whose time has come.
     pub(super) fn wake(&mut self, tasks: &[Key]) -> Decided<()> {
-        // The end of a wait is nobody's report: the process that looks at the clock may belong to an agent.
+        // The end of a wait is no report of an actor: the process that looks at the clock may belong to an agent.
         let before = self.write_as(Origin::Plan);
         for key in tasks {
             if self.find_node(*key)?.is_some() {
