@@ -19,9 +19,9 @@ use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost};
 use taskpawl_text::error_chain;
 use taskpawl_tools::{
-    CallContext, CallLimits, CallSandbox, Confinement, CutSink, GrantedCall, Programs, Progress,
+    CallContext, CallLayer, CallLimits, CallSandbox, Confinement, CutSink, GrantedCall, Programs, Progress,
     ProgressSink, Redactor, RegisteredTool, Registry, RetryAdvice, SandboxError, ScanBounds, ScanStopped,
-    SharedQuestions, ToolError, UsageSink, Vault, Widening, call_guarded, head_of_text,
+    SharedQuestions, ToolError, UsageSink, Vault, Widening, call_layered, head_of_text,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -264,8 +264,15 @@ impl Executor {
                             let unpassed =
                                 unpassed::warning(&call.spec.tool_name, &args, &context, &is_outer);
                             let report = context.progress.clone();
-                            let ending =
-                                run(tool, context, args, &call.spec, output, (vault, values), &limit);
+                            let ending = run(
+                                (tool, &run_context.engine.layers),
+                                context,
+                                args,
+                                &call.spec,
+                                output,
+                                (vault, values),
+                                &limit,
+                            );
                             let ended = tokio::select! {
                                 // A tool that ended by itself has not waited for the answer.
                                 biased;
@@ -464,7 +471,6 @@ impl RunContext {
         context.programs = self.resources.programs.clone();
         context.secrets = Some(self.resources.vault.clone());
         context.data = self.engine.data.clone();
-        context.layers = Arc::clone(&self.engine.layers);
         context
     }
 }
@@ -539,7 +545,7 @@ fn cut_parts(by_tool: &Mutex<Vec<String>>, spec: &CallSpec, stand_in: Vec<String
 
 /// Runs a call. Returns how it ended, and the parts of its result that are cut because the whole result is in a file.
 async fn run(
-    tool: RegisteredTool,
+    (tool, layers): (RegisteredTool, &[Arc<dyn CallLayer>]),
     context: CallContext,
     args: Value,
     spec: &CallSpec,
@@ -557,7 +563,7 @@ async fn run(
         Err(error) => Err(error),
     };
     let ended = match filled {
-        Ok(args) => call_guarded(tool, context, args).await,
+        Ok(args) => call_layered(tool, layers, context, args).await,
         Err(error) => Err(error),
     };
     if let Err(error) = &ended {

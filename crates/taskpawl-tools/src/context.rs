@@ -1,3 +1,6 @@
+mod ask;
+mod steps;
+
 use std::any::{Any, type_name};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,7 +20,6 @@ use crate::artifact::ArtifactSink;
 use crate::ask::SharedQuestions;
 use crate::data::Data;
 use crate::error::ToolError;
-use crate::layer::CallLayer;
 use crate::sandbox::ClosedPlaces;
 use crate::scan::{MAX_SCAN, MIN_SCAN, ScanBounds};
 use crate::steps::SharedJournal;
@@ -91,8 +93,6 @@ pub struct CallContext {
     pub questions: Option<SharedQuestions>,
     /// Receives the artifacts of the call. See [`artifact`](Self::artifact).
     pub artifacts: Option<ArtifactSink>,
-    /// Layers around the call, the outermost first.
-    pub layers: Arc<[Arc<dyn CallLayer>]>,
     /// Secrets of the run, for tools whose own configuration names some; secrets in arguments are already substituted.
     ///
     /// A secret that is requested here is redacted from then on in everything that the run stores. `None` outside of a
@@ -207,7 +207,6 @@ impl CallContext {
             journal: None,
             questions: None,
             artifacts: None,
-            layers: Arc::default(),
             secrets: None,
         }
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::{CallContext, interrupted};
 use crate::error::ToolError;
-use crate::layer::Next;
+use crate::layer::{CallLayer, Next};
 use crate::registry::RegisteredTool;
 
 /// Runs a tool call with argument validation, deadline and panic handling.
@@ -23,8 +23,18 @@ use crate::registry::RegisteredTool;
 /// # Cancel safety
 ///
 /// Dropping the future drops that of the tool, which ends everything that the call has started.
-pub async fn call_guarded(
+pub async fn call_guarded(tool: RegisteredTool, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+    call_layered(tool, &[], cx, args).await
+}
+
+/// Runs a tool call like [`call_guarded`], through `layers`, the outermost first. They see arguments that fit the tool.
+///
+/// # Cancel safety
+///
+/// As for [`call_guarded`].
+pub async fn call_layered(
     tool: RegisteredTool,
+    layers: &[Arc<dyn CallLayer>],
     mut cx: CallContext,
     args: Value,
 ) -> Result<Value, ToolError> {
@@ -36,8 +46,7 @@ pub async fn call_guarded(
     // A call that is already cancelled or late must not start at all.
     cx.check()?;
     let (cancel, deadline, grace) = (cx.cancel.clone(), cx.deadline, cx.limits.grace);
-    let layers = Arc::clone(&cx.layers);
-    let work = AssertUnwindSafe(async { Next::new(&tool, &layers).run(cx, args).await }).catch_unwind();
+    let work = AssertUnwindSafe(Next::new(&**tool.tool(), layers).run(cx, args)).catch_unwind();
     tokio::select! {
         biased;
         ended = work => ended.unwrap_or_else(|panic| Err(panicked(&*panic))),

@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use crate::context::CallContext;
 use crate::error::ToolError;
-use crate::registry::RegisteredTool;
-use crate::tool::ToolSpec;
+use crate::tool::{Tool, ToolSpec};
 
 /// Work around every call, those of built-in tools too: limits, caches, traces, redaction.
 ///
@@ -39,12 +38,12 @@ pub trait CallLayer: Send + Sync + Debug {
 /// The layers below, and the tool itself. It can run more than once.
 #[derive(Clone, Copy, Debug)]
 pub struct Next<'a> {
-    tool: &'a RegisteredTool,
+    tool: &'a dyn Tool,
     layers: &'a [Arc<dyn CallLayer>],
 }
 
 impl<'a> Next<'a> {
-    pub(crate) fn new(tool: &'a RegisteredTool, layers: &'a [Arc<dyn CallLayer>]) -> Self {
+    pub(crate) fn new(tool: &'a dyn Tool, layers: &'a [Arc<dyn CallLayer>]) -> Self {
         Self { tool, layers }
     }
 
@@ -57,7 +56,7 @@ impl<'a> Next<'a> {
     pub async fn run(self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         match self.layers.split_first() {
             Some((first, layers)) => first.call(cx, args, Self { layers, ..self }).await,
-            None => self.tool.tool().call(cx, args).await,
+            None => self.tool.call(cx, args).await,
         }
     }
 }

@@ -70,7 +70,7 @@ pub use error::{BlockReason, RegistryError, ToolError};
 pub use files::{open_file, read_if_there};
 pub use finder::ToolFinder;
 pub use foresee::Foreseen;
-pub use guard::{call_guarded, panic_text};
+pub use guard::{call_guarded, call_layered, panic_text};
 pub use layer::{CallLayer, Next};
 pub use policy::{
     CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, NearRule, Policy, PolicyCall, PolicyError,

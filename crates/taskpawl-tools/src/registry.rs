@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -7,6 +8,8 @@ use crate::builtin;
 #[cfg(feature = "http")]
 use crate::builtin::http::HttpAccess;
 use crate::error::{RegistryError, ToolError};
+use crate::foresee::Foreseen;
+use crate::root::is_surely_outside;
 use crate::schema::{Schema, SchemaError, Violation, nearest};
 use crate::tool::{Tool, ToolSpec};
 
@@ -166,6 +169,23 @@ impl RegisteredTool {
         self.tool.is_repeatable(args)
     }
 
+    /// Returns the problems that a call with these arguments would meet in the project at `root`. Arguments with
+    /// expressions are known only when the call starts.
+    pub fn foresee(&self, args: &Value, root: &Path) -> Vec<Foreseen> {
+        let mut found = self.tool().foresee(args);
+        let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        if let Some(path) = self.tool().file_beneath_root(args)
+            && !path.contains("${{")
+            && is_surely_outside(Path::new(path), [root, &real])
+        {
+            let message =
+                format!("`{path}` leads out of the project, where `{}` has no access", self.spec().name);
+            let field = name_of(args, path).to_owned();
+            found.push(Foreseen { code: "outside_root", field, message, is_certain: true });
+        }
+        found
+    }
+
     /// Refuses `planAccess` for a tool that could not use it.
     ///
     /// # Errors
@@ -213,6 +233,12 @@ impl RegisteredTool {
     pub fn check_call(&self, args: &Value) -> Result<(), ToolError> {
         if self.tool.policy_args().is_some() { Ok(()) } else { self.check_args(args) }
     }
+}
+
+/// Returns the name of the argument with this value.
+fn name_of<'a>(args: &'a Value, value: &str) -> &'a str {
+    let has_it = |(_, other): &(&String, &Value)| other.as_str() == Some(value);
+    args.as_object().and_then(|args| args.iter().find(has_it)).map_or("path", |(name, _)| name)
 }
 
 /// Refuses the first unknown name that is similar to an unused one of `names`. Other unknown names are accepted, for

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use taskpawl_process::{Captured, End, Enforcement, Environment, OutputFiles, ResourceLimits};
+use taskpawl_process::{Captured, End, Enforcement, Environment, OutputFiles, RefusedAccess, ResourceLimits};
 
 use super::super::closed::{Opener, Place, Rules};
+use super::network::NO_NETWORK;
 use super::*;
 
 fn said(stderr: &str) -> String {
