@@ -2,17 +2,16 @@
 //! Later layers override earlier ones.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
+use taskpawl::SandboxSettings;
 use taskpawl::model::task::Retry;
 use taskpawl::model::value::Period;
-use taskpawl::tools::{ConfiguredSecrets, HttpAccess, content_hash, read_if_there};
+use taskpawl::tools::{ConfiguredSecrets, HttpAccess, NamedGrant, content_hash, read_if_there};
 
 use crate::environment::Environment;
 
@@ -28,70 +27,37 @@ mod hosts;
 mod key;
 mod mcp;
 mod own_tools;
+mod places;
 mod planner;
 mod sandbox;
 mod secrets;
+mod sections;
+mod setting;
+mod value;
 
 pub(crate) use agents::AgentConfig;
 pub(crate) use edit::{ConfigFile, SetError};
 pub(crate) use engines::RestateConfig;
 pub(crate) use error::ConfigError;
-pub(crate) use hosts::MEANING as HOSTS;
-pub(crate) use key::{COLLECTORS, Key, NAMED};
-pub(crate) use mcp::{CONFIGS as MCP_CONFIGS, McpConfig};
+pub(crate) use file::ColorWord;
+pub(crate) use key::{Key, NAMED};
+pub(crate) use mcp::McpConfig;
 pub(crate) use own_tools::OwnTool;
+pub(crate) use places::{Files, files, places};
 pub(crate) use planner::{Asked, PlannerConfig};
-pub(crate) use sandbox::{MEANING as SANDBOX, VARIABLE as SANDBOX_VARIABLE};
+pub(crate) use sandbox::VARIABLE as SANDBOX_VARIABLE;
+pub(crate) use sections::{COLLECTORS, HOSTS, MCP_CONFIGS, SANDBOX};
+pub(crate) use setting::{Origin, Setting};
 
 use document::Document;
 use file::File;
 use hosts::Hosts;
+use places::MAX_BYTES;
 use secrets::Secrets;
-
-/// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ColorWord {
-    // No help text for each value: it would add lines to the help of every command. The help of `--color` describes
-    // them.
-    Auto,
-    Always,
-    Never,
-}
-
-/// The maximum size of a configuration file.
-const MAX_BYTES: u64 = 1 << 20;
+use setting::{Layer, Settings, replace};
 
 /// The default duration of a claim's lease.
 const LEASE: Duration = Duration::from_mins(30);
-
-/// The source of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
-    Default,
-    File(PathBuf),
-    Variable(&'static str),
-    Flag(&'static str),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File(path) => path.display().fmt(f),
-            Self::Variable(name) | Self::Flag(name) => f.write_str(name),
-        }
-    }
-}
-
-/// A value with its source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Setting {
-    /// The key as written in files.
-    pub(crate) name: String,
-    pub(crate) value: String,
-    pub(crate) origin: Origin,
-}
 
 /// The merged configuration of all layers.
 #[derive(Debug)]
@@ -118,7 +84,7 @@ pub(crate) struct Config {
     agents: BTreeMap<String, AgentConfig>,
     /// The hash of the project's file as it was read. Trust is checked against it.
     project_hash: Option<String>,
-    settings: Vec<Setting>,
+    settings: Settings,
 }
 
 /// The settings of runs.
@@ -131,40 +97,6 @@ pub(crate) struct RunConfig {
     pub(crate) resources: BTreeMap<String, u32>,
     /// The maximum of parallel calls, by tool.
     pub(crate) tool_limits: BTreeMap<String, usize>,
-}
-
-/// The paths of the configuration files. The project's file exists; the user's may not.
-#[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Files {
-    pub(crate) project: Option<PathBuf>,
-    pub(crate) user: Option<PathBuf>,
-}
-
-/// The owner of a configuration file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layer {
-    Project,
-    User,
-}
-
-/// Returns the paths of the configuration files: the nearest `taskpawl.toml` upwards, and that of the user.
-pub(crate) fn files(environment: &Environment) -> Files {
-    let project = environment.directory.ancestors().map(|above| above.join("taskpawl.toml"));
-    let home = || environment.path("HOME").map(|home| home.join(".config"));
-    // The XDG specification says that a relative path has to be ignored.
-    let base = environment.path("XDG_CONFIG_HOME").filter(|path| path.is_absolute()).or_else(home);
-    Files {
-        // A broken link counts as well: its error is reported, instead of silently using a file further up.
-        project: project.into_iter().find(|path| path.symlink_metadata().is_ok()),
-        user: base.map(|base| base.join("taskpawl").join("config.toml")),
-    }
-}
-
-/// Returns the configuration paths that govern programs. The sandbox keeps programs from changing them.
-pub(crate) fn places(environment: &Environment) -> Vec<PathBuf> {
-    let Files { project, user } = files(environment);
-    let of_user = user.and_then(|path| path.parent().map(Path::to_owned));
-    project.into_iter().chain(of_user).chain([PathBuf::from("/etc/taskpawl")]).collect()
 }
 
 impl Config {
@@ -203,7 +135,7 @@ impl Config {
             }
         }
         if let Some(mode) = environment.text(SANDBOX_VARIABLE) {
-            config.narrow_sandbox(&mode)?;
+            config.sandbox.narrow(&mode, &mut config.settings)?;
         }
         for (key, value) in flags {
             let flag = if *key == Key::Actor { "--actor" } else { "--color" };
@@ -214,12 +146,11 @@ impl Config {
 
     fn defaults(environment: &Environment) -> Self {
         let actor = environment.user_at_host();
-        let setting = |key: Key| Setting {
-            name: key.as_str().to_owned(),
-            value: if key == Key::Actor { actor.clone() } else { key.default().to_owned() },
-            origin: Origin::Default,
-        };
-        let settings = Key::ALL.into_iter().map(setting).collect();
+        let mut settings = Settings::default();
+        for key in Key::ALL {
+            let value = if key == Key::Actor { &actor } else { key.default() };
+            settings.note(key.as_str().to_owned(), value.to_owned(), Origin::Default);
+        }
         Self {
             actor,
             color: ColorWord::Auto,
@@ -257,13 +188,13 @@ impl Config {
 
     /// Returns the value of every key with its source.
     pub(crate) fn settings(&self) -> &[Setting] {
-        &self.settings
+        self.settings.all()
     }
 
     /// Returns whether `run.notify` comes from the project's file.
     pub(crate) fn is_notify_of_project(&self, environment: &Environment) -> bool {
         let project = files(environment).project.map(Origin::File);
-        let setting = self.settings.iter().find(|setting| setting.name == Key::RunNotify.as_str());
+        let setting = self.settings.named(Key::RunNotify.as_str());
         project.is_some() && setting.map(|setting| &setting.origin) == project.as_ref()
     }
 
@@ -285,6 +216,16 @@ impl Config {
     /// Returns the agents of the user's file.
     pub(crate) fn agents(&self) -> &BTreeMap<String, AgentConfig> {
         &self.agents
+    }
+
+    /// Returns the permissions of programs, before flags of the command line.
+    pub(crate) fn sandbox(&self) -> SandboxSettings {
+        self.sandbox.settings()
+    }
+
+    /// Returns the grants that the project proposes.
+    pub(crate) fn wants(&self) -> &[NamedGrant] {
+        self.sandbox.wants()
     }
 
     /// Returns the hosts that `http_request` may reach.
@@ -329,12 +270,12 @@ impl Config {
         self.take(&mut file);
         for key in Key::ALL {
             if let Some(value) = document.value(key) {
-                self.note(key.as_str().to_owned(), shown(value), document.origin());
+                self.settings.note(key.as_str().to_owned(), shown(value), document.origin());
             }
         }
-        self.read_mcp(&document, file.mcp, file.mcp_servers)?;
+        self.mcp.read(&document, file.mcp.configs, file.mcp_servers, &mut self.settings)?;
         if let Some(collectors) = file.trace.collectors {
-            self.note(
+            self.settings.note(
                 "trace.collectors".to_owned(),
                 serde_json::json!(collectors).to_string(),
                 document.origin(),
@@ -342,18 +283,19 @@ impl Config {
             self.collectors = collectors;
         }
         for (name, number) in file.resources {
-            self.note(format!("resources.{name}"), number.to_string(), document.origin());
+            self.settings.note(format!("resources.{name}"), number.to_string(), document.origin());
             self.run.resources.insert(name, number);
         }
-        self.read_sandbox(&document, file.sandbox)?;
-        self.read_planner(&document, file.planner)?;
-        self.read_engines(&document, file.engines)?;
-        self.read_agents(&document, file.agents)?;
+        self.sandbox.read(&document, file.sandbox, &mut self.settings)?;
+        self.planner = planner::read(&document, file.planner, &mut self.settings)?.or(self.planner.take());
+        replace(&mut self.restate, engines::read(&document, file.engines, &mut self.settings)?);
+        agents::check(&document, &file.agents, &mut self.settings)?;
+        self.agents.extend(file.agents);
         for (name, definition) in file.secrets {
             if !definition.is_valid(&name) {
                 return Err(document.invalid(&["secrets", &name]));
             }
-            self.note(format!("secrets.{name}"), definition.to_string(), document.origin());
+            self.settings.note(format!("secrets.{name}"), definition.to_string(), document.origin());
             self.secrets.set(name, definition);
         }
         file.tools.into_iter().try_for_each(|(name, fields)| self.read_tool(&document, &name, fields))
@@ -387,19 +329,19 @@ impl Config {
             let number = NonZeroU32::deserialize(&number)
                 .map_err(|_| document.invalid(&["tools", name, own_tools::OF_ANY]))?;
             self.run.tool_limits.insert(name.to_owned(), number.get() as usize);
-            self.note(format!("tools.{name}.concurrency"), number.to_string(), document.origin());
+            self.settings.note(format!("tools.{name}.concurrency"), number.to_string(), document.origin());
         }
         if name == "http_request"
             && let Some(list) = fields.remove("hosts")
         {
-            self.read_hosts(document, &list)?;
+            self.hosts.read(document, &list, &mut self.settings)?;
         }
         if fields.is_empty() {
             return Ok(());
         }
         let tool = own_tools::read(document, name, fields)?;
         let argv = serde_json::json!(tool.tool.template()).to_string();
-        self.note(format!("tools.{name}.argv"), argv, document.origin());
+        self.settings.note(format!("tools.{name}.argv"), argv, document.origin());
         self.own_tools.push(tool);
         Ok(())
     }
@@ -413,26 +355,12 @@ impl Config {
             return Err(ConfigError::Value { origin, line: None, name, meaning, value: text, expected });
         };
         self.take(&mut file);
-        self.note(key.as_str().to_owned(), text, origin);
+        self.settings.note(key.as_str().to_owned(), text, origin);
         Ok(())
-    }
-
-    /// Records the source of a value.
-    fn note(&mut self, name: String, value: String, origin: Origin) {
-        match self.settings.iter_mut().find(|setting| setting.name == name) {
-            Some(setting) => *setting = Setting { name, value, origin },
-            None => self.settings.push(Setting { name, value, origin }),
-        }
     }
 }
 
 /// Returns a value as `config list` shows it: lists and tables as JSON.
 fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn replace<T>(slot: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *slot = value;
-    }
 }

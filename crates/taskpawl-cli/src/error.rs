@@ -19,7 +19,6 @@ use taskpawl_text::error_chain;
 use crate::agents::Trouble;
 use crate::caller::AgentSign;
 use crate::collector::SendError;
-use crate::commands::engine::join_hint;
 use crate::config::ConfigError;
 use crate::pin::PinFault;
 
@@ -505,4 +504,11 @@ fn problems_of(file: Option<&str>, errors: &PlanErrors) -> Vec<Problem> {
         Problem { hint: error.hint.clone(), ..problem }
     };
     errors.errors().iter().map(problem).collect()
+}
+
+/// Returns the hint for a run that finds calls of a killed run on workers.
+fn join_hint() -> Hint {
+    Hint::default()
+        .command("run-all-ready --engine restate")
+        .text(" joins them; after 24 hours they count as interrupted")
 }

@@ -3,6 +3,8 @@
 //! They are kept in the user's state directory, which programs cannot reach, by the id and the path of the project: a copy of a project has
 //! no grants of its own accord.
 
+mod project;
+
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
@@ -13,12 +15,13 @@ use serde::{Deserialize, Serialize};
 use taskpawl::model::value::Timestamp;
 use taskpawl::tools::{NamedGrant, Power, RememberedGrant, Ruling, read_if_there};
 
+pub(crate) use self::project::{Project, plan_text};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::kits::{GrantedAgent, GrantedKit};
 use crate::remembered::Approval;
 use crate::text::clean;
-use crate::trust::{real, state_directory_of, state_file, write_state};
+use crate::trust::{state_directory_of, state_file, write_state};
 
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
@@ -54,21 +57,6 @@ pub(crate) struct Entry {
     pub(crate) last_used: Option<Timestamp>,
 }
 
-/// The project that a grant or an approval holds for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Project {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    path: PathBuf,
-}
-
-impl Project {
-    pub(crate) fn of(context: &Context) -> Result<Self, CliError> {
-        let place = context.place()?;
-        Ok(Self { id: place.id.clone(), path: real(&place.root) })
-    }
-}
-
 impl Entry {
     pub(crate) fn new(
         project: Project,
@@ -100,15 +88,6 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let grant = clean(&self.grant.to_string());
         write!(f, "{grant} ({})", plan_text(self.plan.as_deref()))
-    }
-}
-
-/// Returns the plan that something remembered holds for.
-pub(crate) fn plan_text(plan: Option<&str>) -> String {
-    match plan {
-        None => "all plans".to_owned(),
-        Some("") => "tasks without a plan".to_owned(),
-        Some(plan) => format!("plan `{}`", clean(plan)),
     }
 }
 

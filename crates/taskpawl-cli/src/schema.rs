@@ -204,7 +204,7 @@ fn sandbox() -> Value {
     let texts = |meaning: &str| json!({"type": "array", "items": {"type": "string"}, "description": meaning});
     json!({
         "type": "object",
-        "description": SANDBOX,
+        "description": SANDBOX.meaning,
         "additionalProperties": false,
         "properties": {
             "mode": {"enum": ["on", "strict", "off"], "description": "Whether there is a sandbox, and which"},

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use taskpawl::model::advice::Hint;
 use taskpawl::store;
 use taskpawl::tools::{Power, make_private_directories};
 use taskpawl::{CallExecutor, Observer, RunEvent};
@@ -152,11 +151,4 @@ fn broken(path: &Path, error: &KeyError) -> CliError {
 
 fn key_path(context: &Context) -> Result<PathBuf, CliError> {
     Ok(store::state_directory(&context.placement())?.join("coordinator.key"))
-}
-
-/// Returns the hint for a run that finds calls of a killed run on workers.
-pub(crate) fn join_hint() -> Hint {
-    Hint::default()
-        .command("run-all-ready --engine restate")
-        .text(" joins them; after 24 hours they count as interrupted")
 }

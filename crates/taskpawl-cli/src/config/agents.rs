@@ -8,17 +8,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::document::Document;
-use super::{Config, ConfigError};
-
-/// The meaning of the section.
-pub(super) const MEANING: &str = "coding agents, which calls of `agent` name by `using`";
-
-/// The hint for an unknown key.
-pub(super) const KEYS: &str = "of an agent `command`, `hosts`, `read`, `write`, `env` and `auth` can be said";
-
-/// The hint for a project that has such a section.
-pub(super) const ONLY_USER: &str =
-    "the user's own file alone names agents; `taskpawl config path` names that file";
+use super::error::ConfigError;
+use super::setting::Settings;
 
 /// Parts of the names of variables that hold keys.
 const KEY_NAMES: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD"];
@@ -41,49 +32,33 @@ pub(crate) struct AgentConfig {
     pub(crate) auth: Option<String>,
 }
 
-/// Returns the expected form of a value; `None` for an unknown key.
-pub(super) fn expected(key: &str) -> Option<&'static str> {
-    Some(match key {
-        "command" => "a list such as [\"claude-code-acp\"], which can be left out for a known agent",
-        "hosts" => "a list of hosts such as [\"models.example.org\"]",
-        "read" | "write" => "a list of paths such as [\"~/.agent\"]",
-        "env" => "a table such as { AGENT_KEY = \"${secret:agent}\" }; a key, token or password is a secret",
-        "auth" => "the id of a login method, which `taskpawl agents --check` shows",
-        _ => return None,
-    })
-}
-
-impl Config {
-    /// Reads the agents, and refuses keys that are written out.
-    pub(super) fn read_agents(
-        &mut self,
-        document: &Document<'_>,
-        agents: BTreeMap<String, AgentConfig>,
-    ) -> Result<(), ConfigError> {
-        for (name, agent) in agents {
-            let invalid = |key: &str| document.invalid(&["agents", &name, key]);
-            let is_preset = taskpawl_agent::Preset::named(&name).is_some();
-            let is_bad_command = match &agent.command {
-                Some(command) => command.first().is_none_or(String::is_empty),
-                None => !is_preset,
-            };
-            if is_bad_command || !is_plain(&name) {
-                return Err(invalid("command"));
-            }
-            if agent.env.iter().any(|(name, value)| !is_fit(name, value)) {
-                return Err(invalid("env"));
-            }
-            let is_host = |host: &String| host.parse::<taskpawl::tools::HostGrant>().is_ok();
-            if !agent.hosts.iter().flatten().all(is_host) {
-                return Err(invalid("hosts"));
-            }
-            let shown =
-                agent.command.as_ref().map_or("known".to_owned(), |command| json!(command).to_string());
-            self.note(format!("agents.{name}"), shown, document.origin());
-            self.agents.insert(name, agent);
+/// Checks the agents of a file, and refuses keys that are written out.
+pub(super) fn check(
+    document: &Document<'_>,
+    agents: &BTreeMap<String, AgentConfig>,
+    settings: &mut Settings,
+) -> Result<(), ConfigError> {
+    for (name, agent) in agents {
+        let invalid = |key: &str| document.invalid(&["agents", name, key]);
+        let is_preset = taskpawl_agent::Preset::named(name).is_some();
+        let is_bad_command = match &agent.command {
+            Some(command) => command.first().is_none_or(String::is_empty),
+            None => !is_preset,
+        };
+        if is_bad_command || !is_plain(name) {
+            return Err(invalid("command"));
         }
-        Ok(())
+        if agent.env.iter().any(|(name, value)| !is_fit(name, value)) {
+            return Err(invalid("env"));
+        }
+        let is_host = |host: &String| host.parse::<taskpawl::tools::HostGrant>().is_ok();
+        if !agent.hosts.iter().flatten().all(is_host) {
+            return Err(invalid("hosts"));
+        }
+        let shown = agent.command.as_ref().map_or("known".to_owned(), |command| json!(command).to_string());
+        settings.note(format!("agents.{name}"), shown, document.origin());
     }
+    Ok(())
 }
 
 fn is_plain(name: &str) -> bool {

@@ -1,21 +1,18 @@
 //! A configuration file as read: its values, and the line of each.
 
 use std::path::Path;
-use std::str::FromStr;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 use serde_path_to_error::Segment;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::error::ConfigError;
+use super::key::Key;
 use super::key::expectation;
-use super::{ConfigError, Key, Layer, Origin, agents, engines, planner, sandbox, secrets};
-
-/// The hint for a project that names collectors of traces.
-const TRACE_OF_USER: &str = "the user's own file alone lists collectors, so that no project sends traces elsewhere; \
-                             `taskpawl config path` names that file";
+use super::sections::{AGENTS, COLLECTORS_ONLY_USER, ENGINES, PLANNER, SANDBOX, SECRETS_ONLY_USER, Section};
+use super::setting::{Layer, Origin};
 
 /// A configuration file.
 pub(super) struct Document<'a> {
@@ -77,19 +74,15 @@ impl<'a> Document<'a> {
             });
         }
         if self.values.contains_key("trace") {
-            return Err(self.unknown_key(&["trace", "collectors"], TRACE_OF_USER.to_owned()));
+            return Err(self.unknown_key(&["trace", "collectors"], COLLECTORS_ONLY_USER.to_owned()));
         }
-        if self.values.contains_key("engines") {
-            return Err(self.unknown_key(&["engines"], engines::ONLY_USER.to_owned()));
-        }
-        if self.values.contains_key("planner") {
-            return Err(self.unknown_key(&["planner"], planner::ONLY_USER.to_owned()));
-        }
-        if self.values.contains_key("agents") {
-            return Err(self.unknown_key(&["agents"], agents::ONLY_USER.to_owned()));
+        for Section { name, only_user, .. } in [ENGINES, PLANNER, AGENTS] {
+            if let Some(hint) = only_user.filter(|_| self.values.contains_key(name)) {
+                return Err(self.unknown_key(&[name], hint.to_owned()));
+            }
         }
         match self.values.get("secrets").and_then(|secrets| secrets.as_object()?.keys().next()) {
-            Some(name) => Err(self.unknown_key(&["secrets", name], secrets::ONLY_USER.to_owned())),
+            Some(name) => Err(self.unknown_key(&["secrets", name], SECRETS_ONLY_USER.to_owned())),
             None => Ok(()),
         }
     }
@@ -116,9 +109,10 @@ impl<'a> Document<'a> {
         let known = (1..=path.len()).rev().find_map(|length| Some((length, expectation(&path[..length])?)));
         let Some((length, (meaning, expected))) = known else {
             let hint = match path {
-                ["sandbox", _, ..] => sandbox::KEYS.to_owned(),
-                ["planner", _, ..] => planner::KEYS.to_owned(),
-                ["agents", _, _, ..] => agents::KEYS.to_owned(),
+                ["sandbox", _, ..] => SANDBOX.keys.to_owned(),
+                ["planner", _, ..] => PLANNER.keys.to_owned(),
+                ["agents", _, _, ..] => AGENTS.keys.to_owned(),
+                ["engines", _, ..] => ENGINES.keys.to_owned(),
                 _ => Key::from_name(&path.join(".")).err().unwrap_or_default(),
             };
             return self.unknown_key(path, hint);
@@ -192,16 +186,4 @@ fn json_of(value: &DeValue<'_>, path: &mut Vec<String>) -> Option<Value> {
         DeValue::Table(table) => Value::Object(json_of_table(table, path)?),
         DeValue::Datetime(_) => return None,
     })
-}
-
-/// A value that is written as text.
-#[derive(Debug)]
-pub(super) struct Parsed<T>(pub(super) T);
-
-impl<'de, T: FromStr> Deserialize<'de> for Parsed<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        // The message is not used: the error names the expected form of the key.
-        text.parse().map(Self).map_err(|_| D::Error::custom("another form is expected"))
-    }
 }

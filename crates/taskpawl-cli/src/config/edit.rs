@@ -8,9 +8,12 @@ use taskpawl::tools::read_if_there;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::Config;
 use super::document::Document;
+use super::error::ConfigError;
 use super::key::is_text;
-use super::{Config, ConfigError, Layer, MAX_BYTES, files};
+use super::places::{MAX_BYTES, files};
+use super::setting::Layer;
 use crate::environment::Environment;
 
 /// A value that cannot be set in a file.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::Origin;
+use super::setting::Origin;
 
 /// The configuration is invalid.
 #[derive(Debug, thiserror::Error)]

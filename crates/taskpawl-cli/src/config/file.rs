@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU64, NonZeroUsize};
-use std::str::FromStr;
 
+use clap::ValueEnum;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use taskpawl::model::task::{Retry, unknown_failure};
-use taskpawl::model::value::Period;
+use serde_json::{Map, Value};
 
-use super::document::Parsed;
 use super::secrets::Definition;
-use super::{ColorWord, agents, engines, planner, sandbox};
-use crate::byte_size;
+use super::value::{Length, Parsed, Retries, Size};
+use super::{agents, engines, planner, sandbox};
 
 /// All entries of a file. A variable of the environment has the form of a file with one entry.
 #[derive(Debug, Default, Deserialize)]
@@ -65,44 +62,13 @@ pub(super) struct Trace {
     pub(super) collectors: Option<Vec<String>>,
 }
 
-/// A duration that is not zero.
-#[derive(Debug)]
-pub(super) struct Length(pub(super) Period);
-
-impl FromStr for Length {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        text.parse().ok().filter(|period: &Period| !period.0.is_zero()).map(Self).ok_or(())
-    }
-}
-
-/// A number of bytes, with a unit.
-#[derive(Debug)]
-pub(super) struct Size(pub(super) u64);
-
-impl FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        byte_size::parse(text).map(Self)
-    }
-}
-
-/// The retry policy: the number of starts, or the table of a task.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Retries(pub(super) Retry);
-
-impl TryFrom<Value> for Retries {
-    type Error = &'static str;
-
-    fn try_from(value: Value) -> Result<Self, Self::Error> {
-        let table = if value.is_number() { json!({ "attempts": value }) } else { value };
-        // Serde reads a list as the fields of a struct.
-        let retry = Some(table).filter(Value::is_object).and_then(|table| serde_json::from_value(table).ok());
-        let retry =
-            retry.filter(|retry: &Retry| retry.attempts > 0 && unknown_failure(Some(retry)).is_none());
-        retry.map(Self).ok_or("another form is expected")
-    }
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ColorWord {
+    // No help text for each value: it would add lines to the help of every command. The help of `--color` describes
+    // them.
+    Auto,
+    Always,
+    Never,
 }

@@ -5,7 +5,8 @@ mod tests;
 
 use std::path::Path;
 
-use super::{Config, Layer};
+use super::Config;
+use super::setting::Layer;
 use crate::environment::Environment;
 
 pub(crate) fn file(text: &str) -> bool {

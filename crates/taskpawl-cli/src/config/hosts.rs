@@ -7,15 +7,8 @@ use serde_json::{Value, json};
 use taskpawl::tools::HttpAccess;
 
 use super::document::Document;
-use super::{Config, ConfigError, Layer};
-
-/// The meaning of `hosts` of `http_request`.
-pub(crate) const MEANING: &str =
-    "which hosts `http_request` may reach; those of a project only narrow those of the user";
-
-/// The expected form of the value.
-pub(super) const EXPECTED: &str =
-    "a list such as [\"api.example.com\", \"*.example.org\", \"127.0.0.1:8080\"]";
+use super::error::ConfigError;
+use super::setting::{Layer, Settings};
 
 /// The lists of both files; `None` where a file has no list.
 #[derive(Debug, Default)]
@@ -37,6 +30,25 @@ impl Hosts {
             Layer::Project => self.project = Some(list),
             Layer::User => self.user = Some(list),
         }
+    }
+
+    /// Reads the list of a file. The project's list narrows the user's, independent of the reading order.
+    pub(super) fn read(
+        &mut self,
+        document: &Document<'_>,
+        list: &Value,
+        settings: &mut Settings,
+    ) -> Result<(), ConfigError> {
+        let path = ["tools", "http_request", "hosts"];
+        let list = list_of(list).ok_or_else(|| document.invalid(&path))?;
+        let name = path.join(".");
+        // The project's file is read first and narrows the list, so it stays the shown source.
+        let is_narrowed = document.layer == Layer::User && self.of(Layer::Project).is_some();
+        let earlier = settings.named(&name).filter(|_| is_narrowed);
+        let origin = earlier.map_or_else(|| document.origin(), |setting| setting.origin.clone());
+        self.set(document.layer, list);
+        settings.note(name, self.to_string(), origin);
+        Ok(())
     }
 
     /// Returns the reachable hosts: those that the user grants, narrowed to the project's list. Without a list of the
@@ -61,22 +73,6 @@ impl fmt::Display for Hosts {
             (Some(list), None) | (None, Some(list)) => json!(list).fmt(f),
             (None, None) => Ok(()),
         }
-    }
-}
-
-impl Config {
-    /// Reads the hosts that may be reached. The project's list narrows the user's, independent of the reading order.
-    pub(super) fn read_hosts(&mut self, document: &Document<'_>, list: &Value) -> Result<(), ConfigError> {
-        let path = ["tools", "http_request", "hosts"];
-        let list = list_of(list).ok_or_else(|| document.invalid(&path))?;
-        let name = path.join(".");
-        // The project's file is read first and narrows the list, so it stays the shown source.
-        let is_narrowed = document.layer == Layer::User && self.hosts.of(Layer::Project).is_some();
-        let earlier = self.settings.iter().find(|setting| is_narrowed && setting.name == name);
-        let origin = earlier.map_or_else(|| document.origin(), |setting| setting.origin.clone());
-        self.hosts.set(document.layer, list);
-        self.note(name, self.hosts.to_string(), origin);
-        Ok(())
     }
 }
 

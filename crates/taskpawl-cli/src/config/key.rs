@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{agents, engines, hosts, mcp, planner, sandbox, secrets};
+use super::sections::{
+    AGENTS, COLLECTORS, ENGINES, HOSTS, HOSTS_FORM, MCP_CONFIGS, MCP_CONFIGS_FORM, PLANNER, SANDBOX,
+    SECRET_FORM, SECRETS,
+};
 use crate::text::nearest;
 
 /// The names and texts of a key.
@@ -138,16 +141,13 @@ pub(super) fn is_text(name: &str) -> bool {
     Key::find(name).is_some_and(Key::is_text)
 }
 
-/// The meaning of `trace.collectors`.
-pub(crate) const COLLECTORS: &str = "OTLP addresses that traces may be sent to; only in the user's own file";
-
 /// Sections whose keys are names chosen by the user, each with its meaning.
 pub(crate) const NAMED: [(&str, &str); 5] = [
     ("resources", "how much there is of a named resource, before what plans say"),
     ("tools", "how many calls of a tool run at once: `concurrency`; and tools of one's own"),
-    ("secrets", secrets::MEANING),
+    ("secrets", SECRETS),
     ("mcpServers", "MCP servers, whose tools calls name as `SERVER/TOOL`"),
-    ("agents", agents::MEANING),
+    ("agents", AGENTS.meaning),
 ];
 
 /// Returns the meaning of the entry at a path and the expected form of its value, or `None` for an unknown key.
@@ -156,16 +156,16 @@ pub(super) fn expectation(path: &[&str]) -> Option<(&'static str, &'static str)>
         ["resources", _] => (NAMED[0].1, "a number from 0 to 4294967295"),
         ["tools", _] => (NAMED[1].1, "a table such as { concurrency = 2 }"),
         ["tools", _, "concurrency"] => (NAMED[1].1, POSITIVE),
-        ["tools", "http_request", "hosts"] => (hosts::MEANING, hosts::EXPECTED),
-        ["secrets", _] => (secrets::MEANING, secrets::EXPECTED),
+        ["tools", "http_request", "hosts"] => (HOSTS, HOSTS_FORM),
+        ["secrets", _] => (SECRETS, SECRET_FORM),
         ["trace", "collectors"] => (COLLECTORS, "a list such as [\"http://127.0.0.1:4318\"]"),
-        ["mcp", "configs"] => (mcp::CONFIGS, mcp::EXPECTED),
-        ["engines", "restate", key] => (engines::MEANING, engines::expected(key)?),
-        ["engines", _] => (engines::MEANING, "a table with the name of an engine, which is `restate`"),
-        ["agents", _] => (agents::MEANING, "a table such as { command = [\"my-agent\"] }"),
-        ["agents", _, key] => (agents::MEANING, agents::expected(key)?),
-        ["planner", key] => (planner::MEANING, planner::expected(key)?),
-        ["sandbox", key] => (sandbox::MEANING, sandbox::expected(key)?),
+        ["mcp", "configs"] => (MCP_CONFIGS, MCP_CONFIGS_FORM),
+        ["engines", "restate", key] => (ENGINES.meaning, ENGINES.expected(key)?),
+        ["engines", _] => (ENGINES.meaning, "a table with the name of an engine, which is `restate`"),
+        ["agents", _] => (AGENTS.meaning, "a table such as { command = [\"my-agent\"] }"),
+        ["agents", _, key] => (AGENTS.meaning, AGENTS.expected(key)?),
+        ["planner", key] => (PLANNER.meaning, PLANNER.expected(key)?),
+        ["sandbox", key] => (SANDBOX.meaning, SANDBOX.expected(key)?),
         _ => {
             let key = Key::find(&path.join("."))?;
             (key.meaning(), key.expected())

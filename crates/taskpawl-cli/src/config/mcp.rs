@@ -8,13 +8,8 @@ use serde_json::{Value, json};
 use taskpawl::tools::Widening;
 
 use super::document::Document;
-use super::{Config, ConfigError, Layer, file};
-
-/// The meaning of `mcp.configs`.
-pub(crate) const CONFIGS: &str = "which files of other programs name MCP servers";
-
-/// The expected form of `mcp.configs`.
-pub(super) const EXPECTED: &str = "a list such as [\"~/.claude.json\", \".gemini/settings.json\"]";
+use super::error::ConfigError;
+use super::setting::{Layer, Settings};
 
 /// The settings of MCP servers from all files.
 #[derive(Debug, Default)]
@@ -37,6 +32,29 @@ pub(crate) struct NamedServer {
 }
 
 impl McpConfig {
+    /// Reads the MCP servers, and the list of other programs' files that name MCP servers.
+    pub(super) fn read(
+        &mut self,
+        document: &Document<'_>,
+        configs: Option<Vec<String>>,
+        servers: BTreeMap<String, Value>,
+        settings: &mut Settings,
+    ) -> Result<(), ConfigError> {
+        if let Some(list) = configs {
+            let shown = json!(list).to_string();
+            settings.note("mcp.configs".to_owned(), shown, document.origin());
+            self.files.extend(list.into_iter().map(|file| (file, document.layer)));
+        }
+        for (name, value) in servers {
+            let full = format!("mcpServers.{name}");
+            let server = server(&name, value, document.path, document.layer)
+                .map_err(|problem| document.problem(&["mcpServers", &name], full.clone(), problem))?;
+            settings.note(full, server.shown(), document.origin());
+            self.servers.push(server);
+        }
+        Ok(())
+    }
+
     /// Returns the files of other programs, each with `true` if the project's file lists it.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, bool)> {
         self.files.iter().map(|(file, layer)| (&**file, *layer == Layer::Project))
@@ -62,30 +80,6 @@ impl NamedServer {
         let value = self.value.as_ref();
         let of = |name: &str| value.and_then(|value| value.get(name)?.as_str());
         of("command").or_else(|| of("url")).unwrap_or("sandbox").to_owned()
-    }
-}
-
-impl Config {
-    /// Reads the MCP servers, and the list of other programs' files that name MCP servers.
-    pub(super) fn read_mcp(
-        &mut self,
-        document: &Document<'_>,
-        mcp: file::Mcp,
-        servers: BTreeMap<String, Value>,
-    ) -> Result<(), ConfigError> {
-        if let Some(list) = mcp.configs {
-            let shown = json!(list).to_string();
-            self.note("mcp.configs".to_owned(), shown, document.origin());
-            self.mcp.files.extend(list.into_iter().map(|file| (file, document.layer)));
-        }
-        for (name, value) in servers {
-            let full = format!("mcpServers.{name}");
-            let server = server(&name, value, document.path, document.layer)
-                .map_err(|problem| document.problem(&["mcpServers", &name], full.clone(), problem))?;
-            self.note(full, server.shown(), document.origin());
-            self.mcp.servers.push(server);
-        }
-        Ok(())
     }
 }
 

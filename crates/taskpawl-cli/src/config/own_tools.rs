@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use taskpawl::tools::{CommandTool, Registry};
 
 use super::document::Document;
-use super::{ConfigError, Layer};
+use super::error::ConfigError;
+use super::setting::Layer;
 use crate::text::nearest;
 
 /// The key of `[tools.NAME]` that is valid for every tool and no part of a description.

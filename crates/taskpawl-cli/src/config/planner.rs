@@ -9,17 +9,8 @@ use taskpawl::model::value::{SecretPiece, secret_pieces};
 use taskpawl_planner::WireFormat;
 
 use super::document::Document;
-use super::{Config, ConfigError};
-
-/// The meaning of the section.
-pub(super) const MEANING: &str = "the model or the program that proposes plans";
-
-/// The hint for an unknown key.
-pub(super) const KEYS: &str = "of a planner `command`, `hosts`, `read`, `write` and `env` can be said, or `url`, `model`, `format`, `key` and `ca`; and `send_output`";
-
-/// The hint for a project that has such a section.
-pub(super) const ONLY_USER: &str =
-    "the user's own file alone names the planner; `taskpawl config path` names that file";
+use super::error::ConfigError;
+use super::setting::Settings;
 
 /// The planner of the user.
 #[derive(Debug, Clone)]
@@ -79,84 +70,60 @@ enum Format {
     Anthropic,
 }
 
-/// Returns the expected form of a value; `None` for an unknown key.
-pub(super) fn expected(key: &str) -> Option<&'static str> {
-    Some(match key {
-        "command" => "a list such as [\"claude\"], without `url` beside it",
-        "url" => {
-            "an address such as \"http://127.0.0.1:8080/v1\", with `model` and without `command` beside it"
+/// Returns the planner of a file, and refuses keys that have no effect together.
+pub(super) fn read(
+    document: &Document<'_>,
+    section: Section,
+    settings: &mut Settings,
+) -> Result<Option<PlannerConfig>, ConfigError> {
+    let Section { command, url, model, format, key, ca, hosts, read, write, env, send_output } = section;
+    let invalid = |key: &str| document.invalid(&["planner", key]);
+    let asked = match (command, url) {
+        (Some(_), Some(_)) => return Err(invalid("url")),
+        (Some(command), None) => {
+            let of_model = [
+                ("model", model.is_some()),
+                ("format", format.is_some()),
+                ("key", key.is_some()),
+                ("ca", ca.is_some()),
+            ];
+            if let Some((key, _)) = of_model.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(invalid(key));
+            }
+            if command.first().is_none_or(String::is_empty) {
+                return Err(invalid("command"));
+            }
+            settings.note("planner.command".to_owned(), json!(command).to_string(), document.origin());
+            Asked::Command(command)
         }
-        "model" => "the name of the model, beside `url`",
-        "format" => "\"openai\" or \"anthropic\", beside `url`",
-        "key" => {
-            "a reference such as \"${secret:models}\", beside `url`; the section [secrets.models] says where it is"
+        (None, Some(url)) => {
+            let of_command = [
+                ("hosts", !hosts.is_empty()),
+                ("read", !read.is_empty()),
+                ("write", !write.is_empty()),
+                ("env", !env.is_empty()),
+            ];
+            if let Some((key, _)) = of_command.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(invalid(key));
+            }
+            let model = model.filter(|model| !model.is_empty()).ok_or_else(|| invalid("url"))?;
+            let format = match format {
+                Some(Format::Anthropic) => WireFormat::Anthropic,
+                Some(Format::OpenAi) | None => WireFormat::OpenAi,
+            };
+            let key = key.map(|key| secret_name(&key).ok_or_else(|| invalid("key"))).transpose()?;
+            settings.note("planner.url".to_owned(), url.clone(), document.origin());
+            settings.note("planner.model".to_owned(), model.clone(), document.origin());
+            Asked::Model { url, model, format, key, ca }
         }
-        "ca" => "the path of a file with certificates in PEM, beside `url`",
-        "hosts" => "a list of hosts such as [\"models.example.org\"], beside `command`",
-        "read" | "write" => "a list of paths such as [\"~/.agent\"], beside `command`",
-        "send_output" => "true or false",
-        "env" => "a list of variables such as [\"AGENT_KEY\"], beside `command`",
-        _ => return None,
-    })
-}
-
-impl Config {
-    /// Reads the planner, and refuses keys that have no effect together.
-    pub(super) fn read_planner(
-        &mut self,
-        document: &Document<'_>,
-        section: Section,
-    ) -> Result<(), ConfigError> {
-        let Section { command, url, model, format, key, ca, hosts, read, write, env, send_output } = section;
-        let invalid = |key: &str| document.invalid(&["planner", key]);
-        let asked = match (command, url) {
-            (Some(_), Some(_)) => return Err(invalid("url")),
-            (Some(command), None) => {
-                let of_model = [
-                    ("model", model.is_some()),
-                    ("format", format.is_some()),
-                    ("key", key.is_some()),
-                    ("ca", ca.is_some()),
-                ];
-                if let Some((key, _)) = of_model.into_iter().find(|(_, is_given)| *is_given) {
-                    return Err(invalid(key));
-                }
-                if command.first().is_none_or(String::is_empty) {
-                    return Err(invalid("command"));
-                }
-                self.note("planner.command".to_owned(), json!(command).to_string(), document.origin());
-                Asked::Command(command)
-            }
-            (None, Some(url)) => {
-                let of_command = [
-                    ("hosts", !hosts.is_empty()),
-                    ("read", !read.is_empty()),
-                    ("write", !write.is_empty()),
-                    ("env", !env.is_empty()),
-                ];
-                if let Some((key, _)) = of_command.into_iter().find(|(_, is_given)| *is_given) {
-                    return Err(invalid(key));
-                }
-                let model = model.filter(|model| !model.is_empty()).ok_or_else(|| invalid("url"))?;
-                let format = match format {
-                    Some(Format::Anthropic) => WireFormat::Anthropic,
-                    Some(Format::OpenAi) | None => WireFormat::OpenAi,
-                };
-                let key = key.map(|key| secret_name(&key).ok_or_else(|| invalid("key"))).transpose()?;
-                self.note("planner.url".to_owned(), url.clone(), document.origin());
-                self.note("planner.model".to_owned(), model.clone(), document.origin());
-                Asked::Model { url, model, format, key, ca }
-            }
-            (None, None) => {
-                return match document.values.get("planner") {
-                    Some(_) => Err(invalid("command")),
-                    None => Ok(()),
-                };
-            }
-        };
-        self.planner = Some(PlannerConfig { asked, hosts, read, write, env, send_output });
-        Ok(())
-    }
+        (None, None) => {
+            return match document.values.get("planner") {
+                Some(_) => Err(invalid("command")),
+                None => Ok(None),
+            };
+        }
+    };
+    Ok(Some(PlannerConfig { asked, hosts, read, write, env, send_output }))
 }
 
 /// Returns the name in a text that is one reference to a secret. Keys do not belong in a file of settings, which people copy and share.

@@ -11,19 +11,15 @@ use serde_json::{Map, Value, json};
 use taskpawl::tools::{NamedGrant, powerful_server};
 use taskpawl::{SandboxMode, SandboxSettings};
 
-use super::document::{Document, Parsed};
-use super::{Config, ConfigError, Layer, Origin, replace};
+use super::document::Document;
+use super::error::ConfigError;
+use super::sections::SANDBOX;
+use super::setting::{Layer, Origin, Settings, replace};
+use super::value::Parsed;
 use crate::byte_size;
-
-/// The meaning of the section.
-pub(crate) const MEANING: &str =
-    "what programs may do; the file of a project only narrows what that of the user says";
 
 /// The environment variable that narrows the mode.
 pub(crate) const VARIABLE: &str = "TASKPAWL_SANDBOX";
-
-/// The hint for an unknown key.
-pub(super) const KEYS: &str = "of the sandbox `mode`, `net`, `write`, `read`, `env`, `hide`, `protect`, `memory`, `processes` and `wants` can be said";
 
 /// The settings of both files and of the variable.
 #[derive(Debug, Default)]
@@ -52,6 +48,78 @@ impl Sandbox {
             processes: least(user.processes, project.processes),
             ..user.clone()
         }
+    }
+
+    /// Returns the grants that the project proposes.
+    pub(super) fn wants(&self) -> &[NamedGrant] {
+        &self.wants
+    }
+
+    /// Applies the section of a file.
+    pub(super) fn read(
+        &mut self,
+        document: &Document<'_>,
+        mut section: Section,
+        notes: &mut Settings,
+    ) -> Result<(), ConfigError> {
+        if let Some(wants) = section.wants.take() {
+            self.wants = wants.into_iter().map(|want| want.0.0).collect();
+        }
+        match document.layer {
+            Layer::User => self.take_of_user(section),
+            Layer::Project => {
+                if let Some(key) = section.widening() {
+                    let (path, line) = (document.path.to_owned(), document.line(&["sandbox", key]));
+                    return Err(ConfigError::Widens { path, line, key: format!("sandbox.{key}") });
+                }
+                self.take_of_project(section);
+            }
+        }
+        for key in document.values.get("sandbox").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+            self.note(key, notes, document.origin());
+        }
+        Ok(())
+    }
+
+    /// Applies the variable. It may only narrow, because any parent process may have set it.
+    pub(super) fn narrow(&mut self, value: &str, notes: &mut Settings) -> Result<(), ConfigError> {
+        let origin = Origin::Variable(VARIABLE);
+        let refused = |expected| ConfigError::Value {
+            origin: origin.clone(),
+            line: None,
+            name: "sandbox.mode".to_owned(),
+            meaning: SANDBOX.meaning,
+            value: value.to_owned(),
+            expected,
+        };
+        let mode: SandboxMode = value.parse().map_err(|_| refused("on or strict"))?;
+        if mode == SandboxMode::Off {
+            return Err(refused("on or strict; `--sandbox off` and the file of the user turn it off"));
+        }
+        // `config list` names the variable as the source only if it changed the mode.
+        let was = self.mode();
+        self.narrow_mode(mode);
+        if self.mode() != was {
+            self.note("mode", notes, origin);
+        }
+        Ok(())
+    }
+
+    fn note(&self, key: &str, notes: &mut Settings, origin: Origin) {
+        let settings = self.settings();
+        let value = match key {
+            "mode" => settings.mode.to_string(),
+            "net" => settings.net.to_string(),
+            "write" => json!(settings.write).to_string(),
+            "read" => json!(settings.read).to_string(),
+            "env" => json!(settings.env).to_string(),
+            "hide" => json!(settings.hide).to_string(),
+            "protect" => json!(settings.protect).to_string(),
+            "wants" => json!(self.wants).to_string(),
+            "memory" => settings.memory.unwrap_or_default().to_string(),
+            _ => settings.processes.unwrap_or_default().to_string(),
+        };
+        notes.note(format!("sandbox.{key}"), value, origin);
     }
 
     fn mode(&self) -> SandboxMode {
@@ -156,22 +224,6 @@ fn texts<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<
     Ok(Some(texts.into_iter().map(T::from).collect()))
 }
 
-/// Returns the expected form of the value of a key.
-pub(super) fn expected(key: &str) -> Option<&'static str> {
-    Some(match key {
-        "mode" => "on, strict or off",
-        "net" => "true or false",
-        "write" | "read" | "hide" | "protect" => "a list of paths such as [\"~/.cache\", \"/srv/data\"]",
-        "env" => "a list of names such as [\"DEPLOY_STAGE\", \"APP_*\"]",
-        "memory" => "a size such as \"4GiB\"",
-        "processes" => "a number of at least 1",
-        "wants" => {
-            "a list of hosts and ports such as [\"host:packages.example.org\", \"port:5432\"], in the file of a project"
-        }
-        _ => return None,
-    })
-}
-
 impl Section {
     /// Returns the first entry that widens permissions, which the file of a project cannot.
     fn widening(&self) -> Option<&'static str> {
@@ -184,84 +236,6 @@ impl Section {
             ("write", self.write.is_some()),
         ];
         entries.into_iter().find_map(|(key, is_wider)| is_wider.then_some(key))
-    }
-}
-
-impl Config {
-    /// Returns the permissions of programs, before flags of the command line.
-    pub(crate) fn sandbox(&self) -> SandboxSettings {
-        self.sandbox.settings()
-    }
-
-    /// Returns the grants that the project proposes.
-    pub(crate) fn wants(&self) -> &[NamedGrant] {
-        &self.sandbox.wants
-    }
-
-    /// Applies the section of a file.
-    pub(super) fn read_sandbox(
-        &mut self,
-        document: &Document<'_>,
-        mut section: Section,
-    ) -> Result<(), ConfigError> {
-        if let Some(wants) = section.wants.take() {
-            self.sandbox.wants = wants.into_iter().map(|want| want.0.0).collect();
-        }
-        match document.layer {
-            Layer::User => self.sandbox.take_of_user(section),
-            Layer::Project => {
-                if let Some(key) = section.widening() {
-                    let (path, line) = (document.path.to_owned(), document.line(&["sandbox", key]));
-                    return Err(ConfigError::Widens { path, line, key: format!("sandbox.{key}") });
-                }
-                self.sandbox.take_of_project(section);
-            }
-        }
-        for key in document.values.get("sandbox").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
-            self.note_sandbox(key, document.origin());
-        }
-        Ok(())
-    }
-
-    /// Applies the variable. It may only narrow, because any parent process may have set it.
-    pub(super) fn narrow_sandbox(&mut self, value: &str) -> Result<(), ConfigError> {
-        let origin = Origin::Variable(VARIABLE);
-        let refused = |expected| ConfigError::Value {
-            origin: origin.clone(),
-            line: None,
-            name: "sandbox.mode".to_owned(),
-            meaning: MEANING,
-            value: value.to_owned(),
-            expected,
-        };
-        let mode: SandboxMode = value.parse().map_err(|_| refused("on or strict"))?;
-        if mode == SandboxMode::Off {
-            return Err(refused("on or strict; `--sandbox off` and the file of the user turn it off"));
-        }
-        // `config list` names the variable as the source only if it changed the mode.
-        let was = self.sandbox.mode();
-        self.sandbox.narrow_mode(mode);
-        if self.sandbox.mode() != was {
-            self.note_sandbox("mode", origin);
-        }
-        Ok(())
-    }
-
-    fn note_sandbox(&mut self, key: &str, origin: Origin) {
-        let settings = self.sandbox.settings();
-        let value = match key {
-            "mode" => settings.mode.to_string(),
-            "net" => settings.net.to_string(),
-            "write" => json!(settings.write).to_string(),
-            "read" => json!(settings.read).to_string(),
-            "env" => json!(settings.env).to_string(),
-            "hide" => json!(settings.hide).to_string(),
-            "protect" => json!(settings.protect).to_string(),
-            "wants" => json!(self.wants()).to_string(),
-            "memory" => settings.memory.unwrap_or_default().to_string(),
-            _ => settings.processes.unwrap_or_default().to_string(),
-        };
-        self.note(format!("sandbox.{key}"), value, origin);
     }
 }
 

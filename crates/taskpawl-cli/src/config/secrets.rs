@@ -10,17 +10,8 @@ use serde_json::json;
 use taskpawl::model::value::is_secret_name;
 use taskpawl::tools::{ConfiguredSecrets, SecretFrom};
 
-use super::files;
+use super::places::files;
 use crate::environment::Environment;
-
-/// The meaning of the section.
-pub(super) const MEANING: &str = "where the secret comes from that plans name as `${secret:NAME}`";
-
-/// The expected form of an entry.
-pub(super) const EXPECTED: &str = "one of `env = \"NAME\"`, `file = \"/absolute/path\"` or \"~/path\", and `command = [\"program\", \"argument\"]`";
-
-/// The hint for a project that has such a section.
-pub(super) const ONLY_USER: &str = "where secrets come from is said in the user's own file alone, which `taskpawl config path` names; plans name them as `${secret:NAME}`";
 
 /// The source of one secret.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
