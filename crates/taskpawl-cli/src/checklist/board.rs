@@ -13,7 +13,7 @@ use taskpawl::model::view::blocked_reason;
 use taskpawl::model::view::{Query, View, ViewResult};
 use taskpawl::{Error, Manager, RunState};
 
-use super::{Checklist, Item, Mark};
+use super::item::{Checklist, Item, Mark};
 use crate::commands::print;
 
 /// The largest number of tasks that are all kept. Of a larger plan only the most relevant ones are.

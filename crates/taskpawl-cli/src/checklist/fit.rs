@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Checklist, Mark};
+use super::item::{Checklist, Mark};
 
 /// The selected items.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use taskpawl_todo::plain_title;
 use unicode_width::UnicodeWidthStr;
 
 use super::fit::fit;
-use super::{Checklist, Item, Mark, Sheet};
+use super::item::{Checklist, Item, Mark, Sheet};
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, Style, clean, cut, style};
 

@@ -3,7 +3,7 @@
 use taskpawl::{Error, Manager, Taskpawl};
 use taskpawl_todo::{ChecklistItem, ChecklistStatus, MirroredList, MirroredLists};
 
-use super::{Checklist, Item, Kept, Mark};
+use super::item::{Checklist, Item, Kept, Mark};
 
 /// The mirrored checklists.
 #[derive(Debug)]

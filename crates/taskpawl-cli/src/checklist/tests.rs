@@ -2,7 +2,8 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{Checklist, Item, Kept, Mark, Sheet, View, frame};
+use super::item::{Checklist, Item, Kept, Mark, Sheet};
+use super::{View, frame};
 use crate::shown::Shown;
 use crate::text::Paint;
 

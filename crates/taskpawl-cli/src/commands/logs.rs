@@ -1,3 +1,4 @@
+mod args;
 mod parts;
 mod printer;
 mod wanted;
@@ -13,58 +14,14 @@ use taskpawl::model::value::{TaskId, format_time};
 use taskpawl::tools::Vault;
 use taskpawl::{Taskpawl, can_be_shown, is_unfinished};
 
+pub(crate) use args::Args;
 use parts::{Source, parts, read_from, redacted};
 pub(crate) use parts::{Tail, tails};
 use printer::Printer;
 use wanted::{Wanted, running_tasks};
 
 use crate::app::App;
-use crate::commands::parse;
 use crate::error::CliError;
-
-/// Show the output of a task's calls, of all failed tasks, or of a run. Shows the output of every start
-#[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
-#[command(after_help = "\
-On a terminal escape sequences are left out and other control characters are escaped; --raw prints every byte that is kept.
-Of a task with `forEach` it is what the calls of its items printed.
-Secrets are taken out, also of what a call that still runs has printed so far.
-
-Examples:
-  taskpawl logs build
-  taskpawl logs build -f
-  taskpawl logs --failed
-  taskpawl logs --run 3f2a
-  taskpawl logs build --call c2 --attempt 1 --stderr")]
-pub(crate) struct Args {
-    /// The task: its id, or the beginning of it
-    #[arg(value_name = "ID", required_unless_present_any = ["failed", "run"])]
-    id: Option<String>,
-    /// Of all failed tasks
-    #[arg(long, conflicts_with_all = ["id", "follow", "call", "attempt"])]
-    failed: bool,
-    /// Only what was started in this run: its id, or the beginning of it
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["failed", "follow", "attempt"])]
-    run: Option<String>,
-    /// Go on until the task ends, whichever process runs it
-    #[arg(long, short, conflicts_with = "attempt")]
-    follow: bool,
-    /// Only of this call
-    #[arg(long, value_name = "CALL")]
-    call: Option<String>,
-    /// Only of this start of each call, counted from 1
-    #[arg(long, value_name = "N", value_parser = parse::at_least_one::<u32>)]
-    attempt: Option<u32>,
-    /// Only the standard output
-    #[arg(long, conflicts_with = "stderr")]
-    stdout: bool,
-    /// Only the standard error
-    #[arg(long)]
-    stderr: bool,
-    /// Print every byte as it is kept
-    #[arg(long, conflicts_with_all = ["json", "fields"])]
-    raw: bool,
-}
 
 /// A part in the `--json` output.
 #[derive(Debug, Serialize)]
@@ -154,19 +111,6 @@ fn nothing(task: &Task, running: &[Task]) -> Hint {
         }
     };
     Hint::default().data(&task.id).text(" ").text(why)
-}
-
-fn check(args: &Args, task: &Task) -> Result<(), CliError> {
-    let Some(call) = &args.call else { return Ok(()) };
-    let calls: Vec<&str> = task.metadata.tool_calls.iter().map(|call| call.id.as_str()).collect();
-    if calls.contains(&call.as_str()) {
-        return Ok(());
-    }
-    let hint = match calls.as_slice() {
-        [] => "it has none".to_owned(),
-        calls => format!("it has {}", calls.join(", ")),
-    };
-    Err(CliError::usage_with(format!("task `{}` has no call `{call}`", task.id), hint))
 }
 
 /// Prints new output until the task ends.

@@ -1,5 +1,6 @@
 mod asking;
 mod change;
+mod checking;
 mod new;
 
 pub(super) use self::change::{refuse_replan, replan};
@@ -10,18 +11,15 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::Value;
-use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::command::ApplyReport;
 use taskpawl::model::plan::Plan;
 use taskpawl::model::task::{CallSpec, Origin};
-use taskpawl::store::{Location, PlacementError};
 use taskpawl::{ApplyOptions, CheckOptions, CheckProblem, RunVariables, Taskpawl};
 
+use self::checking::{checker, explain_tool, has_store};
 use crate::app::App;
 use crate::commands::apply::{PlanText, Takes, text_of};
-use crate::commands::calls;
 use crate::commands::policy::OriginWord;
-use crate::commands::sandbox::SandboxArgs;
 use crate::commands::variables::VariableArgs;
 use crate::error::{CliError, Problem};
 use crate::shown::{Shown, shown};
@@ -195,29 +193,6 @@ pub(super) fn accepted(
     Ok(Some(problems))
 }
 
-/// Returns the plans to check against. Without a project the store is empty.
-fn checker(app: &App) -> Result<Taskpawl, CliError> {
-    if has_store(app)? {
-        return app.onlooker(&SandboxArgs::default());
-    }
-    let builder = app.builder_at(Location::Memory, &app.environment().directory)?;
-    Ok(app.held(builder, &SandboxArgs::default())?.open()?)
-}
-
-fn explain_tool(app: &App, name: &str) -> Option<Hint> {
-    if calls::may_come(app, name) {
-        return None;
-    }
-    let tools = Advice::ListTools { connect: false };
-    let meant = app.toolbox().ok().and_then(|toolbox| toolbox.meant(name).map(str::to_owned));
-    Some(match meant {
-        Some(near) => Hint::new("did you mean ").data(near).text("?"),
-        None => {
-            Hint::from(tools).text(" shows all; name it in `tools` of the plan if another program brings it")
-        }
-    })
-}
-
 /// A problem of a plan, as it is printed.
 #[derive(Serialize)]
 struct PlanProblemLine {
@@ -285,15 +260,6 @@ fn reliances(app: &App, plan: &Plan) -> Result<Vec<Relied>, CliError> {
     };
     let found = plan.reliances(is_read_only).into_iter();
     Ok(found.map(|found| Relied { task: name(found.task), on: name(found.on) }).collect())
-}
-
-fn has_store(app: &App) -> Result<bool, CliError> {
-    match app.place() {
-        Ok(_) => Ok(true),
-        Err(CliError::Placement(PlacementError::NoProject { .. })) => Ok(false),
-        // Opening the store reports the actual problem, such as a copied project.
-        Err(_) => app.reader().map(|_| true),
-    }
 }
 
 fn told(app: &App, checked: &Checked) -> Shown {

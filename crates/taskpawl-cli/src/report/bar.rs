@@ -7,10 +7,10 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use taskpawl::model::value::TaskId;
+use taskpawl_text::duration;
 use unicode_width::UnicodeWidthStr;
 
 use super::Running;
-use super::duration;
 use crate::output::write_err;
 use crate::shown::{Control, Shown, shown};
 use crate::text::{Paint, clean, cut, style, without_sequences};

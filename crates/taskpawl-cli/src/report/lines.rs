@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::duration;
-
 use taskpawl::model::task::{ApprovalRequest, Status};
 use taskpawl::{CallFailure, EndedEarly, RunEvent};
+use taskpawl_text::duration;
 
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, style, without_sequences};

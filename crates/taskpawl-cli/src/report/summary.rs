@@ -8,6 +8,7 @@ use serde_json::Value;
 use taskpawl::model::task::Status;
 use taskpawl::model::value::TaskId;
 use taskpawl::{FailureGroup, RunSummary};
+use taskpawl_text::duration;
 
 use crate::failure_words::failure_words;
 use crate::report::lines;
@@ -85,7 +86,7 @@ fn spent(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     let line = |calls: u64, millis: u64, usage: Option<&Value>| {
         let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
         let usage = usage.map_or_else(String::new, |usage| format!(", {}", clean(&usage.to_string())));
-        format!("{calls}, {}{usage}", super::duration(Duration::from_millis(millis)))
+        format!("{calls}, {}{usage}", duration(Duration::from_millis(millis)))
     };
     let _ = writeln!(text, "  in total: {}", line(spent.calls, spent.millis, spent.usage.as_ref()));
     for task in spent.tasks.iter().take(MAX_NAMED) {
@@ -131,7 +132,7 @@ fn counts(summary: &RunSummary, ran: &Ran, paint: Paint) -> Shown {
         }
     }
     let end = if total == done { shown![": ", all] } else { Shown::new() };
-    shown![Shown::joined(parts, ", "), " in ", super::duration(ran.took), end, "\n"]
+    shown![Shown::joined(parts, ", "), " in ", duration(ran.took), end, "\n"]
 }
 
 fn all_done(total: u64) -> String {

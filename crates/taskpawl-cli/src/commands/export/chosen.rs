@@ -7,7 +7,7 @@ use taskpawl::model::task::Task;
 use taskpawl::model::value::TaskId;
 use taskpawl::model::view::Query;
 
-use super::Args;
+use super::args::Args;
 use super::existing::Existing;
 use crate::error::CliError;
 

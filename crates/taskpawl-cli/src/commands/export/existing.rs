@@ -10,7 +10,7 @@ use taskpawl::model::command::{DivergingField, ImportMode, ImportReport, Preserv
 use taskpawl::model::value::TaskId;
 use taskpawl_formats::{Format, Reading};
 
-use super::Args;
+use super::args::Args;
 use crate::app::App;
 use crate::commands::exchange::{self, Found};
 use crate::commands::import::{self, Records};

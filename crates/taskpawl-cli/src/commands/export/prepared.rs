@@ -13,7 +13,7 @@ use taskpawl_formats::{
     Files, Format, LeftOut, Options, Reading, Written, keep_states, read_back, without, write_over,
 };
 
-use super::Args;
+use super::args::Args;
 use super::chosen::{Chosen, Gone};
 use super::existing::{self, Existing};
 use super::files;

@@ -10,7 +10,7 @@ use taskpawl::model::value::{CallId, TaskId};
 use taskpawl::tools::Vault;
 use taskpawl::{Taskpawl, can_be_shown, is_unfinished, kept_text};
 
-use super::Args;
+use super::args::Args;
 use super::wanted::{Starts, place_of_item};
 use crate::error::CliError;
 

@@ -7,7 +7,7 @@ use taskpawl::Taskpawl;
 use taskpawl::model::task::Task;
 use taskpawl::tools::{RedactorStream, Vault};
 
-use super::Args;
+use super::args::Args;
 use super::parts::{Name, Source, parts, read_from};
 use super::wanted::{Starts, Wanted};
 use crate::app::App;

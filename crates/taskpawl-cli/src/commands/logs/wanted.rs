@@ -6,7 +6,7 @@ use taskpawl::model::task::{EventKind, Status, Task};
 use taskpawl::model::value::{CallId, TaskId};
 use taskpawl::{HistoryEntry, HistoryFilter, Manager, Taskpawl};
 
-use super::{Args, check};
+use super::args::Args;
 use crate::error::CliError;
 
 /// Starts of calls: task, call and number of the start.
@@ -73,4 +73,18 @@ pub(super) fn running_tasks(plans: &Taskpawl, task: &Task) -> Result<Vec<Task>, 
 /// Returns the index of an item in its `forEach`.
 pub(super) fn place_of_item(task: &Task) -> usize {
     task.progress.item.as_ref().map_or(0, |item| usize::try_from(item.index).unwrap_or(usize::MAX))
+}
+
+/// Refuses a call that the task does not have.
+fn check(args: &Args, task: &Task) -> Result<(), CliError> {
+    let Some(call) = &args.call else { return Ok(()) };
+    let calls: Vec<&str> = task.metadata.tool_calls.iter().map(|call| call.id.as_str()).collect();
+    if calls.contains(&call.as_str()) {
+        return Ok(());
+    }
+    let hint = match calls.as_slice() {
+        [] => "it has none".to_owned(),
+        calls => format!("it has {}", calls.join(", ")),
+    };
+    Err(CliError::usage_with(format!("task `{}` has no call `{call}`", task.id), hint))
 }

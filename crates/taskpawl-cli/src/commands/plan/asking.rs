@@ -15,7 +15,7 @@ use taskpawl::tools::{Power, ToolSpec};
 use taskpawl::{Error, SandboxMode};
 use taskpawl_planner::{Budget, Facts, PlannerError, Prompt, ProposeError, Refusal, Why, refused_text};
 
-use super::has_store;
+use super::checking::has_store;
 use crate::app::App;
 use crate::error::{CliError, Problem};
 use crate::person;

@@ -14,7 +14,7 @@ use taskpawl_planner::Budget;
 use taskpawl_text::error_chain;
 
 use super::asking::{self, Asking};
-use super::explain_tool;
+use super::checking::explain_tool;
 use crate::app::App;
 use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;

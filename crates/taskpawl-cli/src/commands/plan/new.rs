@@ -12,7 +12,7 @@ use taskpawl::{CheckOptions, RunVariables};
 use taskpawl_planner::{Document, MAX_DOCUMENT_BYTES, Planning, Prompt, Proposal, plan_text};
 
 use super::asking::{self, Asking};
-use super::{checker, explain_tool};
+use super::checking::{checker, explain_tool};
 use crate::app::App;
 use crate::commands::apply::{PlanText, Takes, read_text};
 use crate::commands::proposed;
