@@ -41,6 +41,7 @@ mod repair;
 mod resources;
 mod runs;
 mod stdio;
+mod subscriptions;
 mod tasks;
 mod tools;
 

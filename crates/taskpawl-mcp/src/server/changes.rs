@@ -1,7 +1,7 @@
 //! Subscriptions: changes of the store, by this process or another one, as addresses of resources.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
@@ -9,10 +9,10 @@ use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use taskpawl::model::task::{Event, EventKind};
 use taskpawl::{Error, Manager};
 use taskpawl_text::error_chain;
-use tokio_util::task::TaskTracker;
 
 use super::mcp_server::{McpServer, blocking};
 use super::resources::{Place, is_subscribable, nothing_at, plan_names};
+use super::subscriptions::Subscriptions;
 
 /// Maximum time that one wait for changes blocks a thread. A change ends the wait at once.
 const LOOK: Duration = Duration::from_secs(1);
@@ -134,13 +134,6 @@ async fn tell(context: &SubscriptionContext, news: &News) -> bool {
     !has_list || sink.notify_resource_list_changed().await.is_ok()
 }
 
-/// The subscriptions of a client of the older era. They belong to its connection.
-#[derive(Debug, Default)]
-pub(super) struct Subscriptions {
-    uris: Mutex<BTreeSet<String>>,
-    tracker: TaskTracker,
-}
-
 impl Subscriptions {
     /// Adds an address. The first one starts the notifications.
     pub(super) async fn add(
@@ -164,10 +157,6 @@ impl Subscriptions {
         Ok(())
     }
 
-    pub(super) fn remove(&self, uri: &str) {
-        self.uris().remove(uri);
-    }
-
     /// Notifies the client until its connection is closed.
     async fn tell(&self, mut lookout: Lookout, peer: Peer<RoleServer>) {
         while !peer.is_transport_closed() {
@@ -185,9 +174,5 @@ impl Subscriptions {
                 return;
             }
         }
-    }
-
-    fn uris(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
-        self.uris.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

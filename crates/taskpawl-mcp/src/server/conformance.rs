@@ -8,6 +8,7 @@
 
 mod asking;
 mod content;
+mod fixture;
 mod jobs;
 mod rounds;
 
@@ -16,27 +17,21 @@ use std::sync::Arc;
 
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams,
-    CompleteResult, ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
     InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
     ReadResourceResponse, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
     Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
-use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use rmcp::service::SubscriptionContext;
 use tokio_util::sync::CancellationToken;
 
+use self::fixture::{Context, SCHEME};
 use self::rounds::Rounds;
 use super::http::{HttpListener, Served, serve_behind};
 use super::mcp_server::McpServer;
 use super::resources::Place;
-
-/// Beginning of the suite's addresses.
-const SCHEME: &str = "test://";
-
-type Context = RequestContext<RoleServer>;
 
 /// Serves requests with the token until `stop` fires, with everything that the conformance suite expects.
 ///
@@ -51,21 +46,6 @@ pub async fn serve_conformance(server: &McpServer, listener: HttpListener, stop:
 struct Fixture {
     server: McpServer,
     rounds: Arc<Rounds>,
-}
-
-/// Parses a fixture as a type of the protocol.
-fn typed<T: DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("BUG: a fixture is not what the protocol says")
-}
-
-/// Parses a result and marks it as complete.
-fn complete<T: DeserializeOwned>(mut result: Value) -> T {
-    result["resultType"] = json!("complete");
-    typed(result)
-}
-
-fn text_of(text: impl Into<String>) -> CallToolResponse {
-    complete::<CallToolResult>(json!({"content": [{"type": "text", "text": text.into()}]})).into()
 }
 
 impl Served for Fixture {

@@ -7,9 +7,9 @@ use taskpawl::model::rules::Means;
 use taskpawl::model::task::ActorKind;
 use taskpawl::tools::{Registry, RegistryError};
 
-use super::changes::Subscriptions;
 use super::options::ServerOptions;
 use super::runs::Runs;
+use super::subscriptions::Subscriptions;
 
 /// A plan as an MCP server.
 ///

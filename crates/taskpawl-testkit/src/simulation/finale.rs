@@ -4,7 +4,7 @@ use taskpawl_model::task::{CallStatus, Status, StatusKind, Work};
 use taskpawl_model::value::{CallId, TaskId};
 use taskpawl_model::view::{Query, View, ViewResult};
 
-use super::tools::is_repeatable;
+use super::living::is_repeatable;
 use super::world::World;
 use crate::interpreter::{Expected, Found, differences, interpret};
 

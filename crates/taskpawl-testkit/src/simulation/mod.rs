@@ -3,9 +3,11 @@
 //! Everything that decides is the code that ships: the loop of a run, `recovery::Plan`, the rules and the committer. The clock, the
 //! tools, delays and locks are simulated.
 
+mod checks;
 mod dispatch;
 mod event;
 mod finale;
+mod living;
 mod oracle;
 mod people;
 mod report;

@@ -14,8 +14,9 @@ use taskpawl_model::value::{CallId, Key, TaskId};
 use taskpawl_model::view::{Query, View, ViewResult};
 
 use super::event::{Held, SimulatedEvent};
+use super::living::READ;
 use super::report::Fault;
-use super::tools::{READ, WORK};
+use super::tools::WORK;
 use super::world::World;
 use crate::{Decision, RandomCall, RandomPlan, Script, Verdict};
 

@@ -14,8 +14,9 @@ use taskpawl_model::value::Selector;
 use taskpawl_model::value::{Period, RunId, TaskId};
 
 use super::event::SimulatedEvent;
+use super::living::{READ, is_repeatable};
 use super::report::Fault;
-use super::tools::{RARE, READ, WORK, is_repeatable};
+use super::tools::{RARE, WORK};
 use super::world::World;
 use crate::RandomPlan;
 

@@ -9,10 +9,11 @@ use taskpawl_model::view::{View, ViewResult};
 use taskpawl_store::{Committer, Location};
 
 use super::event::{Agenda, SimulatedEvent};
+use super::living::READ;
 use super::oracle::Oracle;
 use super::report::{Broken, Coverage, Fault, Played};
 use super::run::Run;
-use super::tools::{RARE, READ, Tools, WORK};
+use super::tools::{RARE, Tools, WORK};
 use crate::plans::RandomPlan;
 use crate::random::Random;
 

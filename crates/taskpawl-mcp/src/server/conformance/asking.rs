@@ -6,7 +6,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-use super::{Context, text_of, typed};
+use super::fixture::{Context, text_of, typed};
 
 /// Answers a call of one of these tools.
 pub(super) async fn call(

@@ -6,7 +6,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-use super::{SCHEME, complete, typed};
+use super::fixture::{SCHEME, complete, typed};
 
 /// A picture of one pixel.
 const PNG: &str =

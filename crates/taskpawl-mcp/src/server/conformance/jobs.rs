@@ -12,8 +12,8 @@ use taskpawl::{Observer, RunEvent, RunOptions};
 use taskpawl_text::error_chain;
 use tokio::sync::oneshot;
 
+use super::fixture::{Context, text_of, typed};
 use super::rounds::{asks, is_said};
-use super::{Context, text_of, typed};
 use crate::server::mcp_server::{McpServer, blocking};
 use crate::server::tasks;
 

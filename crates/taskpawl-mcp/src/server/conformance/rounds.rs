@@ -10,7 +10,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-use super::{Context, complete, text_of, typed};
+use super::fixture::{Context, complete, text_of, typed};
 
 /// The states given to clients, each with its round. Any other state did not come from this server.
 #[derive(Debug, Default)]
