@@ -41,6 +41,13 @@ fn enable(name: &str) -> bool {
         "SharedProcesses" => process::enable(process::Fault::SharedProcesses),
         // Simulate kernels without Landlock or without the filter, to test the protections that remain.
         "NoLandlock" => process::enable(process::Fault::NoLandlock),
+        // Simulate systems with fewer namespaces, and older kernels.
+        "NoMounts" => process::enable(process::Fault::NoMounts),
+        "NoNamespaces" => process::enable(process::Fault::NoNamespaces),
+        "OldLandlock" => process::enable(process::Fault::OldLandlock),
+        "NoConnectBroker" => process::enable(process::Fault::NoConnectBroker),
+        "CheckedConnect" => process::enable(process::Fault::CheckedConnect),
+        "AnyDestination" => process::enable(process::Fault::AnyDestination),
         "NoFilter" => process::enable(process::Fault::NoFilter),
         "SwallowErrors" => store::enable(store::Fault::SwallowErrors),
         "MigrateInPieces" => store::enable(store::Fault::MigrateInPieces),

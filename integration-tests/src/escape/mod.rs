@@ -3,6 +3,7 @@
 //! `taskpawl-escape WORLD WAY` prints the outcome. Exit codes: 0 the case succeeded, 1 it was blocked, 2 this machine does not
 //! support the case.
 
+mod connect;
 mod files;
 mod kernel;
 mod network;
@@ -45,6 +46,14 @@ pub struct World {
     pub bystander: i32,
 }
 
+impl World {
+    /// The file in the project by which a case asks the harness for a socket there.
+    pub const WANTS_LATE: &'static str = "wants-late";
+
+    /// That socket, at which the harness listens then.
+    pub const LATE: &'static str = "late";
+}
+
 /// The promise of the sandbox about a bypass case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
@@ -54,6 +63,8 @@ pub enum Promise {
     HeldByMounts,
     /// Blocked if the system allows a process namespace.
     HeldByProcesses,
+    /// Blocked if the system allows a process namespace, or Landlock has rules for signals (Linux 6.12).
+    HeldBySignalRules,
     /// Blocked, but the exit code of the attempt proves nothing: only the harness can see the effect.
     SeenByHarness,
     /// Open, and documented as open.
@@ -101,7 +112,8 @@ impl Way {
 
 /// Returns all bypass cases.
 pub fn ways() -> Vec<Way> {
-    [files::WAYS, secrets::WAYS, network::WAYS, processes::WAYS, kernel::WAYS, set_id::WAYS].concat()
+    [files::WAYS, secrets::WAYS, network::WAYS, connect::WAYS, processes::WAYS, kernel::WAYS, set_id::WAYS]
+        .concat()
 }
 
 /// Tries the case that the arguments name.

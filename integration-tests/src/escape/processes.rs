@@ -12,17 +12,19 @@ use super::{
 
 pub(super) const WAYS: &[Way] = &[
     // Signal 0: the kernel checks the permission and delivers nothing.
-    Way::held("signal-engine", |_| signal(engine()?)),
-    Way::held("signal-bystander", |world| signal(world.bystander)),
+    Way::held("signal-engine", |_| signal(engine()?)).promised(Promise::HeldBySignalRules),
+    Way::held("signal-bystander", |world| signal(world.bystander)).promised(Promise::HeldBySignalRules),
     Way::held("signal-bystander-by-descriptor", |world| {
         let process = pidfd_open(pid(world.bystander)?, PidfdFlags::empty())?;
         let null = [process.as_fd().as_raw_fd().into(), 0, 0, 0, 0];
         system_call(libc::SYS_pidfd_send_signal, null).map(drop)
-    }),
+    })
+    .promised(Promise::HeldBySignalRules),
     Way::held("signal-first", |_| match supervisor()? {
         1 => Err(held("it is the supervisor, in a process namespace of the run")),
         _ => signal(1),
     })
+    .promised(Promise::HeldBySignalRules)
     .open_to(Control::Superuser),
     Way::held("signal-supervisor", |_| signal(supervisor()?)).promised(Promise::Open),
     // A stopped supervisor would not end the call that it cannot stop: the harness would see a time-out.
@@ -75,17 +77,23 @@ pub(super) const WAYS: &[Way] = &[
     })
     .open_to(Control::Depends),
     Way::held("capabilities", |_| {
-        let status = fs::read_to_string("/proc/self/status")?;
-        let has = |name: &str| {
-            status.lines().any(|line| line.starts_with(name) && !line.ends_with("0000000000000000"))
-        };
-        out_if(has("CapEff:") || has("CapPrm:") || has("CapBnd:"), "none is left")
-    }),
+        out_if(has_capabilities(&["CapEff:", "CapPrm:", "CapInh:", "CapAmb:"])?, "none is left")
+    })
+    .open_to(Control::Superuser),
+    // Only a user with rights over it can empty this set. Without new privileges no program gains anything from it.
+    Way::held("bounding-capabilities", |_| out_if(has_capabilities(&["CapBnd:"])?, "none is left"))
+        .promised(Promise::HeldByMounts),
     Way::held("new-privileges", |_| {
         let status = fs::read_to_string("/proc/self/status")?;
         out_if(status.contains("NoNewPrivs:\t0"), "no new ones can be had")
     }),
 ];
+
+fn has_capabilities(sets: &[&str]) -> io::Result<bool> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let is_full = |line: &str| !line.ends_with("0000000000000000");
+    Ok(status.lines().any(|line| sets.iter().any(|set| line.starts_with(set)) && is_full(line)))
+}
 
 fn pid(number: i32) -> io::Result<Pid> {
     Pid::from_raw(number).ok_or_else(|| held("no such process"))

@@ -79,11 +79,13 @@ impl LandlockRules<'_> {
 
     fn rules(&self) -> Result<RulesetCreated, RulesetError> {
         let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
-        if !faults::is_on(Fault::NoScope) {
-            rules = rules.scope(Scope::from_all(known()))?;
+        // The crate leaves out what the kernel does not know.
+        let is_old = faults::is_on(Fault::OldLandlock);
+        if !is_old && !faults::is_on(Fault::NoScope) {
+            rules = rules.scope(Scope::from_all(NEWEST))?;
         }
-        if self.network == NetworkWall::Filter {
-            rules = rules.handle_access(AccessNet::from_all(known()))?;
+        if !is_old && self.network == NetworkWall::Filter {
+            rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
         }
         let mut rules = rules.create()?;
         for (path, access) in self.accesses() {
@@ -174,11 +176,6 @@ pub(super) fn own_room() -> Option<OwnedFd> {
     let rules = rules.create().ok()?;
     let everywhere = PathBeneath::new(PathFd::new("/").ok()?, AccessFs::Refer);
     rules.add_rule(everywhere).ok()?.into()
-}
-
-/// Returns the version whose rules for other things than files are used.
-fn known() -> ABI {
-    if faults::is_on(Fault::OldLandlock) { FILES_ALONE } else { NEWEST }
 }
 
 fn reading() -> BitFlags<AccessFs> {

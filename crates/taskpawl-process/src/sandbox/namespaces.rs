@@ -73,6 +73,9 @@ fn unshare(flags: UnshareFlags) -> io::Result<()> {
 /// Brings the loopback device of a new network namespace up. The device exists there from the start, but is down.
 #[expect(unsafe_code, reason = "there is no safe way to set up a network device")]
 pub(super) fn raise_loopback() -> io::Result<()> {
+    if faults::is_on(Fault::NoMounts) {
+        return Err(rustix::io::Errno::PERM.into());
+    }
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: `ifreq` is plain data, for which all bits zero are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

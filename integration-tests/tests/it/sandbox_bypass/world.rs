@@ -157,10 +157,32 @@ impl Around {
         let address = SocketAddr::from_abstract_name(&self.world.abstract_name).unwrap();
         let unix = UnixListener::bind_addr(&address).unwrap();
         self.hear(move || unix.accept().and_then(|(mut stream, _)| stream.read(&mut [0; 16])));
+        self.listen_late();
         // Open permissions, so that only the sandbox can block a connection.
         for path in [&self.world.socket, &self.world.socket.with_extension("datagram")] {
             fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
         }
+    }
+
+    /// Listens in the project as soon as a case asks for it: then the sandbox of the run is set up.
+    fn listen_late(&self) {
+        let heard = Arc::clone(&self.heard);
+        let [asked, late] = [World::WANTS_LATE, World::LATE].map(|name| self.world.project.join(name));
+        // The directory goes away at the end of the test.
+        std::thread::spawn(move || {
+            while late.parent().is_some_and(Path::exists) && !asked.exists() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            // Bound elsewhere, so that it appears with its permissions.
+            let first = late.with_extension("first");
+            let Ok(listener) = UnixListener::bind(&first) else { return };
+            fs::set_permissions(&first, fs::Permissions::from_mode(0o777)).unwrap();
+            fs::rename(first, late).unwrap();
+            while let Ok((mut stream, _)) = listener.accept() {
+                let is_message = stream.read(&mut [0; 16]).is_ok_and(|bytes| bytes > 0);
+                heard.fetch_add(usize::from(is_message), Ordering::Relaxed);
+            }
+        });
     }
 
     /// Counts incoming messages; the thread ends with the process.

@@ -109,7 +109,7 @@ async fn tried(home: &Home, is_on: bool) -> (Vec<String>, usize) {
     let directory = home.bench.path("project/shapes");
     fs::create_dir_all(&directory).unwrap();
     fs::create_dir_all(home.bench.path("opened")).unwrap();
-    let name = format!("taskpawl-shapes-{}-{:?}-", std::process::id(), home.profile.network);
+    let name = format!("taskpawl-shapes-{}-{:?}-{is_on}-", std::process::id(), home.profile.network);
     let mut server = Server::start(&directory, &name);
     // The sandbox is set up before the last sockets are there.
     assert_eq!(home.shell("true").await.code, 0);
@@ -145,4 +145,48 @@ async fn control_all_shapes_are_reached_without_the_sandbox() {
     let Some(home) = with_broker(Network::None).await else { return };
     let (reached, heard) = tried(&home, false).await;
     assert_eq!((reached.len(), heard), (112, 112), "{reached:?}");
+}
+
+/// Tells the started test process the level of its sandbox.
+#[cfg(feature = "faults")]
+const LEVEL: &str = "TASKPAWL_PROCESS_TEST_LEVEL";
+
+#[cfg(feature = "faults")]
+#[tokio::test]
+async fn tries_all_shapes_at_the_level_that_it_is_told() {
+    use taskpawl_process::faults::{Fault, enable};
+
+    let Some(level) = std::env::var_os(LEVEL) else { return };
+    for fault in match level.to_str() {
+        Some("B") => &[Fault::NoMounts][..],
+        Some("C") => &[Fault::NoNamespaces],
+        Some("D") => &[Fault::NoNamespaces, Fault::OldLandlock],
+        other => panic!("no such level: {other:?}"),
+    } {
+        enable(*fault);
+    }
+    for network in [Network::None, Network::Full] {
+        let mut home = Home::new();
+        home.profile.network = network;
+        fs::create_dir_all(home.bench.path("opened")).unwrap();
+        home.profile.write.push(home.bench.path("opened"));
+        // With the network of the user, no namespace is left at level B.
+        let isolation = home.enforcement().await.isolation();
+        assert!(network == Network::Full || level == isolation.as_str(), "{level:?}: {isolation:?}");
+        assert_eq!(tried(&home, true).await, (Vec::new(), 0), "{level:?} {network:?}");
+    }
+    println!("HELD");
+}
+
+/// Without mounts the filter denies all unix sockets, so that there is nothing for the broker to decide about.
+#[cfg(feature = "faults")]
+#[test]
+fn no_shape_leads_to_another_program_at_lower_levels() {
+    for level in ["B", "C", "D"] {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let test = "sandbox::socket_matrix::tries_all_shapes_at_the_level_that_it_is_told";
+        let output = command.args(["--exact", test, "--nocapture"]).env(LEVEL, level).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("HELD"), "{level}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
