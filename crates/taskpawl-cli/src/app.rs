@@ -9,8 +9,10 @@ use taskpawl::model::advice::Hint;
 use taskpawl::model::rules::AbsentTools;
 use taskpawl::model::task::Origin;
 use taskpawl::store::{self, Location};
-use taskpawl::tools::{ConfiguredSecrets, Confinement, Policy, Power, Ruling, SandboxPlaces};
-use taskpawl::{Builder, Manager, SandboxMode, SandboxSettings, Taskpawl};
+use taskpawl::tools::{
+    ConfiguredSecrets, Confinement, Policy, Power, RememberedGrant, Ruling, SandboxPlaces,
+};
+use taskpawl::{Builder, Manager, RememberedGrants, SandboxMode, SandboxSettings, Taskpawl};
 
 use crate::audit;
 use crate::commands::sandbox::SandboxArgs;
@@ -184,10 +186,19 @@ impl App {
     /// Returns a builder with the sandbox of `sandbox`. Its programs cannot read the user's stores, and cannot change
     /// policy or configuration.
     pub(crate) fn held(&self, builder: Builder, sandbox: &SandboxArgs) -> Result<Builder, CliError> {
-        let mut settings = sandbox.settings(self)?;
-        settings.remembered = grants::settings(&grants::in_force(self)?);
-        settings.remembered.extend(kits::grants(self)?);
-        self.held_with(builder, settings)
+        let remembered = self.remembered()?;
+        self.held_with(builder, SandboxSettings { remembered, ..sandbox.settings(self)? })
+    }
+
+    fn remembered(&self) -> Result<Vec<RememberedGrant>, CliError> {
+        let mut grants = grants::settings(&grants::in_force(self)?);
+        grants.extend(kits::grants(self)?);
+        Ok(grants)
+    }
+
+    /// Returns the grants that runs of this project have without a flag.
+    pub(crate) fn remembered_grants(&self) -> Result<RememberedGrants, CliError> {
+        Ok(RememberedGrants::new(self.remembered()?))
     }
 
     /// Returns a builder like [`held`](Self::held), with the sandbox of `settings`.

@@ -504,7 +504,7 @@ impl Dispatcher {
             changed_beyond: changed_beyond.into_values().collect(),
             stopped_with: self.control.exit(),
             asker: self.manager.context_of_starter(),
-            remembered: self.engine.sandbox.0.remembered.clone(),
+            remembered: self.engine.remembered_grants(),
         };
         let summary = self.manager.read(|view| Ok(summarizer.summarize(view)?))?;
         Ok((summary, notifier))

@@ -19,6 +19,7 @@ use crate::private_tmp::{self, PrivateTmp};
 use crate::recovery;
 use crate::secrets::Reported;
 use crate::written::ProjectPaths;
+use crate::remembered::RememberedGrants;
 
 /// Runs plans: starts everything that is ready, in parallel, until nothing more can be done.
 ///
@@ -180,6 +181,16 @@ impl Engine {
 
     /// Starts and ends a process in the sandbox, and returns the parts of it that can be enforced here; `None` if the
     /// sandbox is off. Blocks meanwhile.
+    /// Returns why calls with a request would be refused if they started now, even after an approval.
+    pub fn refusals(&self, request: &SandboxRequest) -> Vec<SandboxError> {
+        self.confinement(None, None, None).refusals(&widening(Some(request.clone())))
+    }
+
+    /// Returns the grants that runs have without a flag.
+    pub fn remembered_grants(&self) -> RememberedGrants {
+        RememberedGrants::new(self.sandbox.0.remembered.clone())
+    }
+
     ///
     /// # Errors
     /// The sandbox cannot be enforced, so that no program would be started. The error says which part is missing and

@@ -35,6 +35,7 @@ use crate::faults::{self, Fault};
 use crate::journal::FileJournal;
 use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Output, StoredResult};
+use crate::remembered::is_model;
 use crate::scans::{CallScans, sandbox_of};
 use crate::secrets::{self, ShellNames, redactor};
 use crate::spans::{RunSpan, TaskSpans};
@@ -240,7 +241,7 @@ impl Executor {
             let broker = Broker::open(call_manager, vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
-            let is_model = matches!(call.origin, Origin::Mcp | Origin::Agent);
+            let is_model = is_model(&call);
             let args = Value::Object(args);
             let kit = tool.as_ref().and_then(|tool| tool.tool().kit(&args));
             let remembered = confinement.remembered(GrantedCall {

@@ -73,6 +73,7 @@ pub use outcome::Outcome;
 pub use output::{Output, OutputPart};
 pub use prune::{PruneOptions, PruneReport};
 pub use summary::{ChangedBeyond, FailedTask, FailureGroup, LateFilesOfRun, NotRun, RunSummary, Waiting};
+pub use remembered::RememberedGrants;
 pub use taskpawl_model::run::run_loop::{EndedEarly, RunUsage, TaskUsage};
 pub use variable_key::keyed_digest;
 pub use variables::{RunVariables, VariableError};

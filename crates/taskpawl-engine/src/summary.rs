@@ -18,9 +18,9 @@ use taskpawl_model::value::{CallId, Key, RunId, TaskId, paths};
 use taskpawl_model::view::why_interrupted;
 use taskpawl_model::view::{Query, View, ViewResult, Waits};
 use taskpawl_model::view::{grants_for, read_task};
-use taskpawl_tools::RememberedGrant;
+use taskpawl_tools::Isolation;
 
-use crate::remembered::is_given;
+use crate::remembered::RememberedGrants;
 
 /// Number of waiting tasks for which a command is suggested if several wait.
 const MAX_NAMED: usize = 5;
@@ -190,7 +190,7 @@ pub(crate) struct Summarizer {
     /// Actor and time for which the suggestions have to be valid.
     pub(crate) asker: Context,
     /// Grants that later runs have without a flag.
-    pub(crate) remembered: Vec<RememberedGrant>,
+    pub(crate) remembered: RememberedGrants,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
@@ -325,8 +325,7 @@ impl Summarizer {
         for key in self.with_status(view, Status::Failed)?.into_iter().take(MAX_LISTED) {
             let plan = view.task(key)?.and_then(|task| task.plan);
             let calls = view.calls(key)?;
-            let is_open = |grant: &&Grant| !is_given(&self.remembered, plan.as_deref(), grant);
-            grants.extend(grants_for(&calls).filter(is_open).cloned());
+            grants.extend(grants_for(&task, &calls, Some(&self.remembered)).cloned());
         }
         Ok(grants.into_iter().take(MAX_NAMED).collect())
     }

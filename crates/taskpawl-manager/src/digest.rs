@@ -492,20 +492,21 @@ impl Gatherer<'_> {
             let Some(task) = self.view.task(key)? else { continue };
             let TaskStatus::Failed { error, class } = task.body.state.clone() else { continue };
             let calls = self.view.calls(key)?;
+            let grants = grants_for(&task, &calls, self.means.given.as_deref()).cloned();
             let (tool, class) = kind_of_failure(class, &calls);
             match groups.iter_mut().find(|group| (&group.tool, &group.class) == (&tool, &class)) {
                 Some(group) => {
                     group.count += 1;
-                    group.grants.extend(grants_for(&calls).cloned());
+                    group.grants.extend(grants);
                 }
                 None => groups.push(Failures {
                     tool,
                     class,
                     count: 1,
-                    task: task.id,
+                    task: task.id.clone(),
                     error,
                     has_logs: calls.iter().any(|call| call.body.attempts > 0),
-                    grants: grants_for(&calls).cloned().collect(),
+                    grants: grants.collect(),
                 }),
             }
         }

@@ -14,7 +14,7 @@ use taskpawl_model::plan::{
 use taskpawl_model::rules::Means;
 use taskpawl_model::task::{Event, Status, Task};
 use taskpawl_model::value::{Map, TaskId};
-use taskpawl_model::view::Query;
+use taskpawl_model::view::{GivenGrants, Query};
 use taskpawl_store::{Diagnostic, Location, Severity};
 
 use crate::plan::Plan;
@@ -76,7 +76,9 @@ impl Blocking {
     /// The store cannot be read.
     pub fn digest(&self, most: usize) -> Result<Digest, Error> {
         let tools = self.engine.tools().names().map(str::to_owned).collect();
-        let means = Means { tools: (!self.engine.finds_tools()).then_some(tools), ..Means::default() };
+        let tools = (!self.engine.finds_tools()).then_some(tools);
+        let given = Some(Arc::new(self.engine.remembered_grants()) as Arc<dyn GivenGrants>);
+        let means = Means { tools, given, ..Means::default() };
         Digest::gather(self.manager(), most, &means)
     }
 

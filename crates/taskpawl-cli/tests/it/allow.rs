@@ -102,6 +102,30 @@ fn a_grant_holds_for_the_plan_that_it_was_learned_from() {
 }
 
 #[test]
+fn no_advice_repeats_a_remembered_grant() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::new().with_programs();
+    plan(&cli, "first", "getent hosts registry.test");
+    if !has_own_network(&call_of(&cli, "first")) {
+        return;
+    }
+    let flag = "--allow-host registry.test";
+    let retry = || {
+        let data = cli.run(&["prime", "--json"]).ok().json()["data"].clone();
+        let actions = data["nextActions"].as_array().unwrap().clone();
+        let commands = actions.iter().map(|next| next["command"].to_string());
+        commands.filter(|command| command.contains("--retry-failed")).collect::<Vec<_>>()
+    };
+    let status = || cli.run(&["status"]).ok().stdout;
+    let summary = || cli.run(&["run-all-ready"]).stdout;
+    assert!(retry()[0].contains(flag) && status().contains(flag) && summary().contains(flag), "{}", status());
+    cli.by_person(&["allow", "--host", "registry.test"]).ok();
+    assert!(!retry()[0].contains(flag) && !status().contains(flag) && !summary().contains(flag));
+}
+
+#[test]
 fn calls_of_models_have_a_grant_only_if_it_says_so() {
     if !may_decide() {
         return;

@@ -95,6 +95,7 @@ impl ServerOptions {
             capacities: self.run.resources.clone(),
             jobs: None,
             absent: self.absent.clone(),
+            given: Some(Arc::new(plans.engine().remembered_grants())),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::advice::hint::Hint;
 use crate::command::Amount;
 use crate::task::record::CallRecord;
 use crate::task::spec::{TaskSpec, WORKER_RESOURCE};
-use crate::view::{View, ViewResult};
+use crate::view::{GivenGrants, View, ViewResult};
 
 /// The tools and resources that a run would have. The store does not know them: they depend on the program and its
 /// configuration.
@@ -26,6 +26,8 @@ pub struct Means {
     pub jobs: Option<usize>,
     /// Information about unavailable tools.
     pub absent: Option<Arc<dyn AbsentTools>>,
+    /// Grants that advice does not repeat.
+    pub given: Option<Arc<dyn GivenGrants>>,
 }
 
 /// Information about unavailable tools.

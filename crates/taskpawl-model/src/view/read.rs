@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::task::UNKNOWN_END;
 use crate::task::gate::{Entry, Gate, GateState, Outcome};
-use crate::task::record::{CallRecord, Grant, Node};
+use crate::task::record::Node;
 use crate::task::spec::Trigger;
-use crate::task::status::{BlockedReason, CallStatus};
+use crate::task::status::BlockedReason;
 use crate::task::wire::{Task, TaskParts};
 use crate::value::{CallId, Key, RunId, TaskId};
 use crate::view::{ReadGraph, ReadTasks, View, ViewError, ViewResult};
@@ -40,12 +40,6 @@ pub fn why_interrupted(view: &dyn View, key: Key, call: &CallId) -> Result<Optio
     let calls = view.calls(key)?;
     let error = calls.iter().find(|other| other.id == *call).and_then(|call| call.body.error.as_ref());
     Ok(error.filter(|error| error.message != UNKNOWN_END).map(|error| error.message.clone()))
-}
-
-/// Returns what a person may grant for failed calls of a task that probably met their sandbox.
-pub fn grants_for(calls: &[CallRecord]) -> impl Iterator<Item = &Grant> {
-    let failed = calls.iter().filter(|call| call.body.status == CallStatus::Failed);
-    failed.filter_map(|call| call.body.error.as_ref()?.grant.as_ref())
 }
 
 pub(crate) fn full_reason(
