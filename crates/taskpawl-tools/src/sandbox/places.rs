@@ -316,11 +316,18 @@ fn is_place(path: &Path) -> bool {
     path.is_absolute() && path.parent().is_some()
 }
 
-/// Returns the directories beside a `bin` directory that its programs use, such as `lib` and `share`.
+/// Returns the places beside a `bin` directory that its programs use, such as `lib` and `share`; beside the `shims` of a version manager,
+/// such as pyenv or asdf, the versions that they lead to.
 fn of_installation(programs: &Path) -> Vec<PathBuf> {
-    let above = programs.parent().filter(|above| programs.ends_with("bin") && above.parent().is_some());
-    let beside = ["lib", "lib64", "libexec", "share", "include", "etc"];
-    above.into_iter().flat_map(|above| beside.map(|name| above.join(name))).collect()
+    const OF_PROGRAMS: &[&str] = &["lib", "lib64", "libexec", "share", "include", "etc"];
+    const OF_SHIMS: &[&str] = &["bin", "libexec", "lib", "plugins", "version", "versions", "installs"];
+    let beside = match programs.file_name().and_then(OsStr::to_str) {
+        Some("bin") => OF_PROGRAMS,
+        Some("shims") => OF_SHIMS,
+        _ => &[],
+    };
+    let above = programs.parent().filter(|above| above.parent().is_some());
+    above.into_iter().flat_map(|above| beside.iter().map(|name| above.join(name))).collect()
 }
 
 /// Returns the private host keys of the SSH server. Their public halves stay readable.
@@ -330,4 +337,27 @@ fn host_keys() -> impl Iterator<Item = PathBuf> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         name.starts_with("ssh_host_") && path.extension().is_none_or(|end| end != "pub")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_on_the_search_path_see_what_they_lead_to() {
+        let path = "/srv/pyenv/shims:/opt/node/bin:/srv/other:relative/shims";
+        let places = SandboxPlaces {
+            root: "/srv/project".into(),
+            variables: [("PATH".into(), path.into())].into(),
+            ..SandboxPlaces::default()
+        };
+        let readable = places.readable();
+        let has = |path: &str| readable.contains(&PathBuf::from(path));
+        for path in
+            ["/srv/pyenv/shims", "/srv/pyenv/version", "/srv/pyenv/versions", "/opt/node/lib", "/srv/other"]
+        {
+            assert!(has(path), "{path}: {readable:?}");
+        }
+        assert!(!has("/srv/pyenv") && !has("/srv/lib") && !has("/srv/versions") && !has("relative/versions"));
+    }
 }
