@@ -5,21 +5,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use taskpawl_manager::Manager;
-use taskpawl_model::task::ActorKind;
+use taskpawl_model::task::{ActorKind, SandboxRequest};
 use taskpawl_tools::{
-    CallLayer, Confinement, Data, Enforcement, NoSecrets, Registry, Sandbox, SandboxMode, SandboxPlaces,
-    SandboxSettings, SecretSource, SpawnError, Supervision, ToolFinder, Vault, bubblewrap, probe,
+    CallLayer, Confinement, Data, Enforcement, NoSecrets, Registry, Sandbox, SandboxError, SandboxMode,
+    SandboxPlaces, SandboxSettings, SecretSource, SpawnError, Supervision, ToolFinder, Vault, bubblewrap,
+    probe,
 };
 
 use crate::error::RunError;
+use crate::executor::widening;
 use crate::keys::KeySource;
 use crate::observer::{Observer, RunEvent};
 use crate::output::Output;
 use crate::private_tmp::{self, PrivateTmp};
 use crate::recovery;
+use crate::remembered::RememberedGrants;
 use crate::secrets::Reported;
 use crate::written::ProjectPaths;
-use crate::remembered::RememberedGrants;
 
 /// Runs plans: starts everything that is ready, in parallel, until nothing more can be done.
 ///
@@ -179,8 +181,6 @@ impl Engine {
         Output::new(&self.project.files)
     }
 
-    /// Starts and ends a process in the sandbox, and returns the parts of it that can be enforced here; `None` if the
-    /// sandbox is off. Blocks meanwhile.
     /// Returns why calls with a request would be refused if they started now, even after an approval.
     pub fn refusals(&self, request: &SandboxRequest) -> Vec<SandboxError> {
         self.confinement(None, None, None).refusals(&widening(Some(request.clone())))
@@ -191,6 +191,8 @@ impl Engine {
         RememberedGrants::new(self.sandbox.0.remembered.clone())
     }
 
+    /// Starts and ends a process in the sandbox, and returns the parts of it that can be enforced here; `None` if the
+    /// sandbox is off. Blocks meanwhile.
     ///
     /// # Errors
     /// The sandbox cannot be enforced, so that no program would be started. The error says which part is missing and

@@ -486,7 +486,7 @@ fn of_tool_limit(name: &str, time: Period) -> Limit {
 }
 
 /// Converts the approved sandbox request of a call.
-fn widening(allowed: Option<SandboxRequest>) -> Widening {
+pub(crate) fn widening(allowed: Option<SandboxRequest>) -> Widening {
     let SandboxRequest { net, read, write } = allowed.unwrap_or_default();
     let paths = |texts: Vec<String>| texts.into_iter().map(PathBuf::from).collect();
     Widening { net, read: paths(read), write: paths(write), ..Widening::default() }

@@ -259,10 +259,8 @@ impl Blocking {
         found: &mut Vec<Problem>,
     ) -> Result<(), Error> {
         let checker = Checker {
-            registry: self.engine.tools(),
-            root: &self.engine.project().root,
+            engine: &self.engine,
             policy_hook: self.manager().policy_hook().map(|hook| &**hook),
-            secrets: &**self.engine.secrets(),
             plan,
             origin: options.origin,
             explain: options.explain,

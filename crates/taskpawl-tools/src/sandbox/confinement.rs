@@ -337,6 +337,16 @@ impl Confinement {
         paths.map(|path| self.admitted(field, path)).collect()
     }
 
+    /// Returns why calls with a widening would be refused if they started now, even after an approval. A missing path may be there by
+    /// then.
+    pub fn refusals(&self, widening: &Widening) -> Vec<SandboxError> {
+        let refused = |field, paths: &[PathBuf]| -> Vec<SandboxError> {
+            let paths = paths.iter().map(|path| self.places.absolute(path));
+            paths.filter_map(|path| self.admitted(field, path).err()).collect()
+        };
+        [refused("read", &widening.read), refused("write", &widening.write)].concat()
+    }
+
     fn admitted(&self, field: &'static str, path: PathBuf) -> Result<PathBuf, SandboxError> {
         let is_kept = field == "write" && is_within(&path, &self.places.kept);
         if is_kept || is_within(&path, &self.places.own) {

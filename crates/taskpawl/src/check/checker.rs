@@ -1,25 +1,23 @@
 //! The checks of one task that need tools, the policy and secrets.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde_json::Value;
+use taskpawl_engine::Engine;
 use taskpawl_model::advice::Hint;
 use taskpawl_model::expr::{result_fields, result_fields_of_condition};
 use taskpawl_model::plan::{Plan, PlanPart, PlanTask};
 use taskpawl_model::rules::authorize_planned;
-use taskpawl_model::task::{CallSpec, Origin, PolicyDecision, PolicyHook};
+use taskpawl_model::task::{CallSpec, Origin, PolicyDecision, PolicyHook, SandboxRequest};
 use taskpawl_model::value::secret_names;
 use taskpawl_text::{error_chain, nearest};
-use taskpawl_tools::{RegisteredTool, Registry, SecretError, SecretSource, ToolError};
+use taskpawl_tools::{RegisteredTool, SandboxError, SecretError, ToolError};
 
 use super::{CheckSeverity, ExplainTool, Problem, name_of, unmarked_warning};
 
 pub(super) struct Checker<'a> {
-    pub(super) registry: &'a Registry,
-    pub(super) root: &'a Path,
+    pub(super) engine: &'a Engine,
     pub(super) policy_hook: Option<&'a dyn PolicyHook>,
-    pub(super) secrets: &'a dyn SecretSource,
     pub(super) plan: &'a Plan,
     /// The author of the calls, in the eyes of the policy.
     pub(super) origin: Origin,
@@ -30,13 +28,15 @@ pub(super) struct Checker<'a> {
 
 impl Checker<'_> {
     pub(super) fn task(&self, task: &PlanTask, found: &mut Vec<Problem>) {
+        self.request(task, PlanPart::Task, task.spec.sandbox.as_ref(), found);
         for (index, call) in task.calls.iter().enumerate() {
             let spec = &call.spec;
+            self.request(task, PlanPart::Tool(index), spec.sandbox.as_ref(), found);
             if let Some(message) = unmarked_warning(spec) {
                 let problem = Problem::new(task, PlanPart::Tool(index), "unmarked_expression", message);
                 found.push(problem.with_severity(CheckSeverity::Warning));
             }
-            if let Some(tool) = self.registry.get(&spec.tool_name) {
+            if let Some(tool) = self.engine.tools().get(&spec.tool_name) {
                 self.arguments(task, index, tool, spec, found);
                 self.decision(task, index, spec, found);
             } else if !spec.tool_name.is_empty()
@@ -83,11 +83,29 @@ impl Checker<'_> {
         if let Err(error) = tool.check_planned_args(&args) {
             found.push(invalid(task, index, error));
         }
-        for foreseen in tool.foresee(&args, self.root) {
+        for foreseen in tool.foresee(&args, &self.engine.project().root) {
             let severity = if foreseen.is_certain { CheckSeverity::Error } else { CheckSeverity::Warning };
             let part = PlanPart::Argument(index, format!(".{}", foreseen.field));
             let problem = Problem::new(task, part, foreseen.code, foreseen.message);
             found.push(problem.with_severity(severity));
+        }
+    }
+
+    /// Reports the paths of a request that would be refused after an approval.
+    fn request(
+        &self,
+        task: &PlanTask,
+        part: PlanPart,
+        request: Option<&SandboxRequest>,
+        found: &mut Vec<Problem>,
+    ) {
+        for refusal in request.map(|request| self.engine.refusals(request)).unwrap_or_default() {
+            // A path may be there, or a link gone, when the plan runs.
+            let is_certain = matches!(refusal, SandboxError::Own { .. });
+            let severity = if is_certain { CheckSeverity::Error } else { CheckSeverity::Warning };
+            found.push(
+                Problem::new(task, part.clone(), "sandbox", refusal.to_string()).with_severity(severity),
+            );
         }
     }
 
@@ -112,7 +130,7 @@ impl Checker<'_> {
     /// Reports the secrets of a call that are not available.
     fn secrets(&self, task: &PlanTask, index: usize, spec: &CallSpec, found: &mut Vec<Problem>) {
         for name in secret_names(&spec.args) {
-            let Err(error) = self.secrets.check(&name) else { continue };
+            let Err(error) = self.engine.secrets().check(&name) else { continue };
             // A variable or a file may be there when the plan runs; a source that is not configured is not.
             let is_certain = matches!(error, SecretError::Unknown { .. });
             let severity = if is_certain { CheckSeverity::Error } else { CheckSeverity::Warning };
@@ -152,7 +170,7 @@ impl Checker<'_> {
         if task.spec.for_each.is_some() {
             return None;
         }
-        let schema = self.registry.get(&call.spec.tool_name)?.spec().result_schema.as_ref()?;
+        let schema = self.engine.tools().get(&call.spec.tool_name)?.spec().result_schema.as_ref()?;
         let fields = schema.get("properties")?.as_object()?;
         let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
         is_closed.then(|| fields.keys().cloned().collect())

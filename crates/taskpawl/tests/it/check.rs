@@ -200,3 +200,27 @@ fn an_expression_without_its_mark_is_a_warning() {
         ["1:35 warning unmarked_expression [0].run: `{{ item }}` is passed on as text; `${{ item }}` is an expression"]
     );
 }
+
+#[test]
+fn a_path_that_no_approval_opens_is_reported_before_the_question() {
+    let text = "tasks:
+- {id: a, run: ls, sandbox: {net: true, read: [/usr], write: [/no-such-place/x, out]}}
+- {id: b, calls: [{shell: {command: ls}, sandbox: {read: [/no-such-place]}}]}
+";
+    let found = check_by(&Taskpawl::open(":memory:").unwrap(), Origin::Plan, text);
+    assert!(found.is_ok(), "a path may be there when the plan runs");
+    let lines: Vec<String> =
+        lines(&found).into_iter().filter(|line| line.contains(" warning sandbox ")).collect();
+    let why = "does not exist; create it first, or use a parent directory";
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(
+        lines[0].starts_with("2:3 ")
+            && lines[0].ends_with(&format!("`/no-such-place/x` in `sandbox.write` {why}")),
+        "{lines:?}"
+    );
+    assert!(lines[1].contains("/out` in `sandbox.write`"), "{lines:?}");
+    assert!(
+        lines[2].starts_with("3:") && lines[2].contains("`/no-such-place` in `sandbox.read`"),
+        "{lines:?}"
+    );
+}
