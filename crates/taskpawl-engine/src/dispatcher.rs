@@ -496,12 +496,13 @@ impl Dispatcher {
     }
 
     fn summarize(self) -> Result<(RunSummary, Notifier), RunError> {
-        let Reporter { notifier, cached, changed_beyond, .. } = self.reporter;
+        let Reporter { notifier, cached, changed_beyond, isolation, .. } = self.reporter;
         let summarizer = Summarizer {
             run: self.run,
             report: self.run_loop.into_report(),
             cached,
             changed_beyond: changed_beyond.into_values().collect(),
+            isolation: isolation.level(),
             stopped_with: self.control.exit(),
             asker: self.manager.context_of_starter(),
             remembered: self.engine.remembered_grants(),

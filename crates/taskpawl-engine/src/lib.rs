@@ -24,6 +24,7 @@ pub mod faults;
 #[cfg(not(feature = "faults"))]
 mod faults;
 mod fingerprint;
+mod isolation;
 mod journal;
 mod keys;
 mod late_files;
@@ -72,8 +73,8 @@ pub use options::{RunControl, RunOptions};
 pub use outcome::Outcome;
 pub use output::{Output, OutputPart};
 pub use prune::{PruneOptions, PruneReport};
-pub use summary::{ChangedBeyond, FailedTask, FailureGroup, LateFilesOfRun, NotRun, RunSummary, Waiting};
 pub use remembered::RememberedGrants;
+pub use summary::{ChangedBeyond, FailedTask, FailureGroup, LateFilesOfRun, NotRun, RunSummary, Waiting};
 pub use taskpawl_model::run::run_loop::{EndedEarly, RunUsage, TaskUsage};
 pub use variable_key::keyed_digest;
 pub use variables::{RunVariables, VariableError};

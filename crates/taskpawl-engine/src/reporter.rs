@@ -15,6 +15,7 @@ use taskpawl_model::view::{View, ViewResult};
 use crate::changes::Changed;
 use crate::error::RunError;
 use crate::executor::Ended;
+use crate::isolation::LowestIsolation;
 use crate::notify::Notifier;
 use crate::observer::{CallFailure, Observer, RunEvent};
 use crate::summary::{ChangedBeyond, MAX_LISTED, interruption, reason_text};
@@ -29,6 +30,7 @@ pub(crate) struct Reporter {
     /// Number of tasks that ended with the result of an earlier run.
     pub(crate) cached: u64,
     pub(crate) changed_beyond: BTreeMap<TaskId, ChangedBeyond>,
+    pub(crate) isolation: LowestIsolation,
 }
 
 #[derive(Debug)]
@@ -50,8 +52,15 @@ struct TaskNews {
 
 impl Reporter {
     pub(crate) fn new(manager: Manager, observer: Option<Arc<dyn Observer>>, notifier: Notifier) -> Self {
-        let (in_flight, changed_beyond) = (BTreeMap::new(), BTreeMap::new());
-        Self { manager, observer, notifier, in_flight, cached: 0, changed_beyond }
+        Self {
+            manager,
+            observer,
+            notifier,
+            in_flight: BTreeMap::new(),
+            cached: 0,
+            changed_beyond: BTreeMap::new(),
+            isolation: LowestIsolation::default(),
+        }
     }
 
     pub(crate) fn tell(&self, event: &RunEvent) {
@@ -89,6 +98,7 @@ impl Reporter {
     pub(crate) fn call_ended(&mut self, ended: &Ended) -> bool {
         self.note_changes(ended);
         self.tell_call_ended(ended);
+        self.note_isolation(ended);
         let Some(task) = self.in_flight.get_mut(&ended.key) else { return false };
         task.calls.remove(&ended.call);
         let is_last = task.calls.is_empty();
@@ -96,6 +106,12 @@ impl Reporter {
             self.in_flight.remove(&ended.key);
         }
         is_last
+    }
+
+    fn note_isolation(&mut self, ended: &Ended) {
+        let tool = self.in_flight.get(&ended.key).and_then(|task| task.calls.get(&ended.call));
+        let said = tool.and_then(|tool| self.isolation.take(tool, &ended.end));
+        self.warn(said.unwrap_or_default());
     }
 
     fn tell_call_ended(&self, ended: &Ended) {

@@ -71,6 +71,9 @@ pub struct RunSummary {
     /// that were killed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_files: Vec<LateFilesOfRun>,
+    /// The lowest level of the sandbox among its programs, unless all had the best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// Panic message of the observer, which received no events afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observer_error: Option<String>,
@@ -185,6 +188,7 @@ pub(crate) struct Summarizer {
     pub(crate) report: RunReport,
     pub(crate) cached: u64,
     pub(crate) changed_beyond: Vec<ChangedBeyond>,
+    pub(crate) isolation: Option<Isolation>,
     /// Exit code for a run that was asked to stop.
     pub(crate) stopped_with: u8,
     /// Actor and time for which the suggestions have to be valid.
@@ -244,6 +248,7 @@ impl Summarizer {
             spent,
             cached: self.cached,
             changed_beyond: self.changed_beyond,
+            isolation: self.isolation,
             run,
             exit,
             counts,
@@ -323,7 +328,7 @@ impl Summarizer {
         }
         let mut grants = BTreeSet::new();
         for key in self.with_status(view, Status::Failed)?.into_iter().take(MAX_LISTED) {
-            let plan = view.task(key)?.and_then(|task| task.plan);
+            let Some(task) = view.task(key)? else { continue };
             let calls = view.calls(key)?;
             grants.extend(grants_for(&task, &calls, Some(&self.remembered)).cloned());
         }

@@ -79,4 +79,4 @@ pub use program::{End, Limits, Outcome, Program};
 pub use programs::{Programs, Supervision};
 pub use sandbox::{Way, follow};
 pub use search::SearchPath;
-pub use supervisor::{child_entry, is_below_supervisor};
+pub use supervisor::{child_entry, is_below_supervisor, is_in_sandbox};

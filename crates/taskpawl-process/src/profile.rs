@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::network::HostGrant;
 
@@ -159,7 +159,7 @@ pub struct Enforcement {
 }
 
 /// The part of the sandbox that a system enforces, the best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Isolation {
     /// Everything: mounts, a process namespace, and a network namespace unless the network is granted.
     A,

@@ -69,6 +69,7 @@ fn head(log: &RunLog) -> Markup {
                 div { dt { "Duration" } dd { (duration(log.took())) } }
                 div { dt { "Scope" } dd { (scope) } }
                 div { dt { "Tasks" } dd { (counts(log)) } }
+                @if !log.sandboxes.is_empty() { div { dt { "Sandbox" } dd { (log.sandboxes.to_string()) } } }
                 div { dt { "Also included" } dd { (log.included.to_string()) } }
             }
         }

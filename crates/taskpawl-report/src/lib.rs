@@ -13,6 +13,7 @@ mod junit;
 mod log;
 mod markdown;
 mod otlp;
+mod sandboxes;
 mod spans;
 mod timeline;
 
@@ -24,4 +25,5 @@ pub use junit::junit;
 pub use log::{Attempt, CallLog, LogBuilder, Outcome, Printed, RunEnd, RunLog, SourceLine, TaskLog};
 pub use markdown::markdown;
 pub use otlp::{otlp_json, otlp_protobuf};
+pub use sandboxes::Sandboxes;
 pub use spans::{AttributeValue, SpanRecord, SpanStatus, run_span, spans, task_spans};

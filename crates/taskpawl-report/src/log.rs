@@ -8,6 +8,7 @@ use taskpawl_model::task::{CallStatus, Event, EventKind, RunRecord, Status, Task
 use taskpawl_model::value::{CallId, RunId, TaskId, Timestamp};
 
 use crate::included::{Detail, Included};
+use crate::sandboxes::Sandboxes;
 
 /// The end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct RunLog {
     pub ended_at: Timestamp,
     /// The details that it holds.
     pub included: Included,
+    /// The sandboxes of its programs.
+    pub sandboxes: Sandboxes,
     /// The tasks, in the order of their first event.
     pub tasks: Vec<TaskLog>,
 }
@@ -293,6 +296,7 @@ impl LogBuilder {
             // The recovery of a killed run may come days later, so its last event counts.
             ended_at: run.finished_at.unwrap_or(run.started_at),
             included,
+            sandboxes: Sandboxes::default(),
             tasks: Vec::new(),
         };
         Self { log, places: BTreeMap::new() }
@@ -353,7 +357,9 @@ impl LogBuilder {
         log.prompt = prompt.map(|text| included.text(text));
         for call in &task.metadata.tool_calls {
             for started in log.calls.iter_mut().filter(|started| started.id == call.id) {
-                started.describe(call, &included);
+                if started.describe(call, &included) {
+                    self.log.sandboxes.add(call);
+                }
             }
         }
     }
@@ -446,11 +452,12 @@ impl CallLog {
         }
     }
 
-    fn describe(&mut self, call: &ToolCall, included: &Included) {
+    /// Adds what the record of a call says about this start, and returns whether it is the one that the record describes.
+    fn describe(&mut self, call: &ToolCall, included: &Included) -> bool {
         self.tool.clone_from(&call.tool_name);
         // The record of a call describes its last start alone.
         if call.attempts != self.start || self.ended_at.is_none() {
-            return;
+            return false;
         }
         self.exit_code =
             call.result.as_ref().and_then(|result| result.get("exitCode")).and_then(Value::as_i64);
@@ -462,5 +469,6 @@ impl CallLog {
         if included.has(Detail::Results) {
             self.result = call.result.as_ref().map(|result| included.text(&result.to_string()));
         }
+        true
     }
 }

@@ -28,6 +28,9 @@ pub fn markdown(log: &RunLog) -> String {
         format_time(log.started_at),
         log.included,
     );
+    if !log.sandboxes.are_whole() {
+        let _ = writeln!(text, "Sandbox of programs: {}.\n", log.sandboxes);
+    }
     for task in log.failures() {
         if !push_whole(&mut text, &failure(log, task)) {
             return text + "\nMore failures are left out.\n";

@@ -92,8 +92,8 @@ pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Isolation, Level, Limits, Network, NetworkWall, Outcome,
     OutputFiles, OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox,
     SearchPath, SpawnError, StreamFilter, Supervision, Way, bubblewrap, child_entry, filter_file, follow,
-    inherited, is_below_supervisor, keep_owner_rights, make_private_directories, make_private_directory,
-    open_beneath, probe, share_heap,
+    inherited, is_below_supervisor, is_in_sandbox, keep_owner_rights, make_private_directories,
+    make_private_directory, open_beneath, probe, share_heap,
 };
 pub use taskpawl_process::{HostGrant, InvalidHostGrant, OwnListener, RefusedAccess, powerful_server};
 pub use text::head_of_text;

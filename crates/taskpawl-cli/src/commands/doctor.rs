@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::value::TaskId;
 use taskpawl::store::{Diagnostic, Location, PlacementError, Severity};
-use taskpawl::tools::{Enforcement, Isolation, Level, NearRule, NetworkWall, SpawnError};
+use taskpawl::tools::{Enforcement, Isolation, Level, NearRule, NetworkWall, SpawnError, is_in_sandbox};
 use taskpawl::{AskedByRule, CacheLayers, Taskpawl};
 
 use crate::app::App;
@@ -196,8 +196,13 @@ fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Diagnostic {
             let processes = if enforcement.own_processes { ", processes of their own" } else { "" };
             let landlock = enforcement.landlock;
             let isolation = enforcement.isolation().as_str();
+            let outer = if is_in_sandbox() {
+                ", and rely on the sandbox of the taskpawl around this one"
+            } else {
+                ""
+            };
             let message = format!(
-                "they run in a sandbox of level {isolation}: Landlock {landlock}{mounts}{processes}, {network}"
+                "they run in a sandbox of level {isolation}: Landlock {landlock}{mounts}{processes}, {network}{outer}"
             );
             let gaps = gaps(&enforcement);
             diagnostic(message, if gaps.is_empty() { "it has no known gap".to_owned() } else { gaps })

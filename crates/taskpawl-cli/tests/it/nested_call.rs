@@ -222,3 +222,27 @@ fn an_mcp_server_within_a_call_opens_no_other_door() {
         "{tried}"
     );
 }
+
+#[test]
+fn a_nested_run_says_once_that_it_relies_on_the_outer_sandbox() {
+    let cli = Cli::new().with_programs();
+    let inner = "tasks: [{id: a, run: echo a}, {id: b, run: echo b}]";
+    let program = env!("CARGO_BIN_EXE_taskpawl");
+    let command = format!(
+        "{program} --store $TMPDIR/own.db run-all-ready --plan inner.yaml 2>&1; {program} --store $TMPDIR/own.db show a --json > shown.json; {program} doctor"
+    );
+    cli.file("inner.yaml", inner);
+    cli.file("outer.json", &serde_json::json!({"tasks": [{"id": "outer", "run": command}]}).to_string());
+    cli.run(&["run-all-ready", "--plan", "outer.json", "--quiet"]).ok();
+    let shown = cli.run(&["show", "outer", "--json"]).ok().json();
+    let result = &shown["data"]["metadata"]["toolCalls"][0]["result"];
+    if result["sandbox"].get("isolation").is_some() {
+        return taskpawl_fuzz::skip("namespaces", "nested runs", result["sandbox"].to_string());
+    }
+    let said = result["stdout"].as_str().unwrap();
+    assert_eq!(said.matches("this runs in the sandbox of another taskpawl").count(), 1, "{result}");
+    assert!(said.contains("rely on the sandbox of the taskpawl around this one"), "{said}");
+    let inner: Value = serde_json::from_str(&read(&cli, "shown.json")).unwrap();
+    let sandbox = &inner["data"]["metadata"]["toolCalls"][0]["result"]["sandbox"];
+    assert_eq!((&sandbox["nested"], result["sandbox"].get("nested")), (&true.into(), None), "{sandbox}");
+}

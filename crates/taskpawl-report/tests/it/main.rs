@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod hostile;
+mod sandboxes;
 mod support;
 mod traces;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl_process::{
     End, Isolation, Limits, NetworkWall, Outcome, OutputFiles, Program, Sandbox, SpawnError, Unfinished,
+    is_in_sandbox,
 };
 
 use crate::builtin::common::parse;
@@ -381,6 +382,9 @@ fn in_force(sandbox: &Sandbox, outcome: &Outcome) -> Value {
     let mut said = json!({"level": enforcement.level, "network": network});
     if enforcement.isolation() != Isolation::A {
         said["isolation"] = json!(enforcement.isolation());
+    }
+    if is_in_sandbox() {
+        said["nested"] = json!(true);
     }
     if !enforcement.gaps.is_empty() {
         said["gaps"] = json!(enforcement.gaps);
