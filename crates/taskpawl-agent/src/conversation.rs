@@ -28,6 +28,8 @@ const MAX_REPAIRS: u32 = 2;
 pub(crate) struct Wishes {
     /// The prompt, as blocks of content.
     pub(crate) prompt: Vec<Value>,
+    /// The text of the verification that the work has failed.
+    pub(crate) rework: Option<String>,
     /// The schema of the answer.
     pub(crate) schema: Option<Value>,
     /// The mode of the session.
@@ -462,12 +464,22 @@ pub(crate) fn check_version(agent: &str, initialized: &Value) -> Result<(), Tool
 
 fn first_prompt(wishes: &Wishes, is_continued: bool) -> Vec<Value> {
     let mut prompt = Vec::new();
-    if is_continued {
+    if let Some(found) = &wishes.rework {
+        // A session that goes on has the prompt already.
+        if !is_continued {
+            prompt.extend_from_slice(&wishes.prompt);
+        }
+        prompt.push(text_block(&format!(
+            "The work was done, and then a check of it failed. Correct the work so that the check succeeds, and keep what is already right. This is what the check said:\n{found}"
+        )));
+    } else if is_continued {
         prompt.push(text_block(
             "You were interrupted while you worked on the following. Look at what is already done, and go on from there.",
         ));
     }
-    prompt.extend_from_slice(&wishes.prompt);
+    if wishes.rework.is_none() {
+        prompt.extend_from_slice(&wishes.prompt);
+    }
     if let Some(schema) = &wishes.schema {
         prompt.push(text_block(&format!(
             "When you are done, answer with one JSON value alone, without words around it, that fits this JSON Schema:\n{schema}"

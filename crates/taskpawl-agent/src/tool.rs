@@ -120,6 +120,7 @@ impl Tool for AgentTool {
         check_grants(&agent, &cx)?;
         let wishes = Wishes {
             prompt: prompt(&cx, args.prompt, args.files).await?,
+            rework: cx.rework.clone(),
             schema: args.schema,
             mode: args.mode,
             max_turns: args.max_turns,

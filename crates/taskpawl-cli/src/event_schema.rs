@@ -290,6 +290,15 @@ fn kinds_of_runs() -> Vec<Kind> {
                 ("againAt", text("When the next one begins; at once without it"), false),
             ],
         ),
+        kind(
+            "sent_back",
+            "A verification failed, and the agent of the task corrects its work",
+            vec![
+                ("call", text("The call of the agent"), true),
+                ("round", number("Which round of rework begins"), true),
+                ("of", number("How many there may be"), true),
+            ],
+        ),
     ]
 }
 
@@ -339,6 +348,7 @@ mod tests {
             EventKind::Stopped { attempt: 1 },
             EventKind::ApprovedAhead { call: Some(call.clone()) },
             EventKind::RoundEnded { round: 1, of: 2, again_at: Some(chrono::DateTime::UNIX_EPOCH) },
+            EventKind::SentBack { call: call.clone(), round: 1, of: 2 },
             EventKind::CallAdded { call, tool: "t".to_owned() },
             EventKind::DependencyAdded { on: on.clone() },
             EventKind::DependencyRemoved { on: on.clone() },

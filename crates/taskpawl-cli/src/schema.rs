@@ -363,6 +363,7 @@ fn task_work_fields() -> Value {
                 "delay": {"$ref": "#/$defs/duration"},
             },
         },
+        "rework": {"type": "integer", "minimum": 1, "description": "Rounds in which its agent corrects work that fails `verify`"},
         "mode": words(Mode::ALL.iter().map(|mode| mode.as_str())),
         "retry": {"$ref": "#/$defs/retry"},
         "timeout": {"$ref": "#/$defs/duration"},
@@ -381,6 +382,7 @@ fn task_work_fields() -> Value {
         "call": calls,
         "calls": calls,
         "toolCalls": calls,
+        "verify": calls,
     })
 }
 
@@ -415,6 +417,7 @@ fn call_object() -> Value {
             "trustInputs": {"$ref": "#/$defs/texts"},
             "approval": {"$ref": "#/$defs/approval"},
             "emit": {"type": "boolean"},
+            "verify": {"type": "boolean", "description": "It checks the work of the task, after all other calls"},
             "planAccess": words(PlanAccess::ALL.iter().map(|access| access.as_str())),
             "idempotent": {"type": "boolean"},
             "run": run(),
@@ -517,6 +520,7 @@ mod tests {
             {"id": "run", "run": "make", "timeout": "0.5s", "labels": "x", "writes": ["out"], "resources": "db"},
             {"id": "argv", "run": ["make", "all"], "retry": 3, "mode": "parallel", "estimate": "5m"},
             {"id": "call", "call": {"exec": {"argv": ["make"]}, "saveAs": "made", "idempotent": true}, "needs": "run"},
+            {"id": "agent", "call": {"agent": {"prompt": "x"}}, "verify": {"run": "make test"}, "rework": 2},
             {"id": "calls", "toolCalls": [{"toolName": "log", "args": {"message": "x"}, "timeout": "1s"}],
              "dependencies": ["run", "argv"], "trigger": "any_done", "context": {"a": 1}, "dueDate": "2026-05-31"},
             {"name": "above", "subtasks": [{"name": "below", "milestone": true}, "call"], "when": "true",

@@ -221,7 +221,9 @@ impl Executor {
         let scans = CallScans::of(&started, &context, &run_context.writers);
         let StartedCall { task, generation, round, .. } = &started;
         let task_id = task.clone();
-        let steps = run_context.output.stem_of_steps(task, &started.call.id, *generation, *round);
+        let rework = started.call.body.rework_round();
+        let rounds = (*generation, *round, rework);
+        let steps = run_context.output.stem_of_steps(task, &started.call.id, rounds);
         let in_span = self.spans.call(&started);
         in_span(async move {
             let RunContext {
@@ -369,6 +371,7 @@ impl Executor {
         context.deadline = tokio::time::Instant::now().checked_add(time);
         context.progress = self.progress(started);
         context.usage = Some(usage_sink(usage));
+        context.rework = call.body.rework().and_then(|rework| rework.found.clone());
         if let Some(keep) = call.spec.keep {
             context.limits.keep_bytes = usize::try_from(keep.0).unwrap_or(usize::MAX);
             context.limits.is_keep_chosen = true;
@@ -399,7 +402,13 @@ impl Executor {
 
     pub(crate) fn idempotency_key(&self, started: &StartedCall) -> String {
         let StartedCall { task, call, generation, round, .. } = started;
-        let identity = CallIdentity { task, call: &call.id, generation: *generation, round: *round };
+        let identity = CallIdentity {
+            task,
+            call: &call.id,
+            generation: *generation,
+            round: *round,
+            rework: call.body.rework_round(),
+        };
         let key = self.run_context.resources.keys.key(&identity);
         if faults::is_on(Fault::FreshKeys) { format!("{key}/{}", call.body.attempts) } else { key }
     }

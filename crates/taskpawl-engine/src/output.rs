@@ -90,8 +90,14 @@ impl Output {
     }
 
     /// Returns the path of the files with the steps of a call, without their endings. Starts of a call share them.
-    pub(crate) fn stem_of_steps(&self, task: &TaskId, call: &CallId, generation: u32, round: u32) -> PathBuf {
-        self.directory.join(format!("{task}@{call}@{generation}-{round}"))
+    pub(crate) fn stem_of_steps(
+        &self,
+        task: &TaskId,
+        call: &CallId,
+        (generation, round, rework): (u32, u32, u32),
+    ) -> PathBuf {
+        let rework = if rework > 0 { format!("-{rework}") } else { String::new() };
+        self.directory.join(format!("{task}@{call}@{generation}-{round}{rework}"))
     }
 
     /// Returns the path prefix for the output of programs that a run starts to find tools, as in [`stem`](Self::stem).

@@ -21,7 +21,7 @@ pub(crate) mod wire;
 pub(crate) mod work_hash;
 
 pub use actor::{Actor, ActorKind};
-pub use asked::{Artifact, Asked, ToolAnswer, ToolQuestion};
+pub use asked::{Artifact, Asked, Rework, ToolAnswer, ToolQuestion};
 pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use event::{
     Change, ChecklistChanged, Event, EventKind, PlanApplied, SignalEvent, SignalStep, TaskCreated,
@@ -38,8 +38,8 @@ pub use record::{
     Progress, RevokedAttempt, RunRecord, StatusKind, StopRequest, TaskBody, TaskRecord, Work,
 };
 pub use spec::{
-    Approval, ApprovalWord, Cache, CallSpec, ForEach, LOCAL_LABEL, Links, Mode, NewCall, Origin, PlanAccess,
-    Priority, Question, Repeat, Retry, SandboxRequest, TaskSpec, Trigger, WORKER_RESOURCE,
+    AGENT_TOOL, Approval, ApprovalWord, Cache, CallSpec, ForEach, LOCAL_LABEL, Links, Mode, NewCall, Origin,
+    PlanAccess, Priority, Question, Repeat, Retry, SandboxRequest, TaskSpec, Trigger, WORKER_RESOURCE,
 };
 pub use status::{
     BlockedReason, CallStatus, Cause, Claim, ClaimEnd, FailureClass, Status, TaskStatus, TransitionError,

@@ -91,6 +91,8 @@ pub struct CallContext {
     pub journal: Option<SharedJournal>,
     /// Puts the questions of the call to people; `None` outside of a run. See [`ask`](Self::ask).
     pub questions: Option<SharedQuestions>,
+    /// Text of the failed verification that sent the call back: it corrects the work of its earlier start.
+    pub rework: Option<String>,
     /// Receives the artifacts of the call. See [`artifact`](Self::artifact).
     pub artifacts: Option<ArtifactSink>,
     /// Secrets of the run, for tools whose own configuration names some; secrets in arguments are already substituted.
@@ -206,6 +208,7 @@ impl CallContext {
             data: Data::default(),
             journal: None,
             questions: None,
+            rework: None,
             artifacts: None,
             secrets: None,
         }

@@ -340,6 +340,7 @@ fn changes_structure(event: &Event) -> bool {
             | EventKind::CallEnded { .. }
             | EventKind::Stopped { .. }
             | EventKind::RoundEnded { .. }
+            | EventKind::SentBack { .. }
             | EventKind::ApprovedAhead { .. }
             | EventKind::Noted { .. }
             | EventKind::RunStarted { .. }

@@ -149,3 +149,35 @@ fn a_retry_goes_on_in_the_session_of_the_failed_call() {
     assert_eq!((&result["session"], &result["turns"]), (&json!("s1"), &json!(2)));
     assert!(result["text"].as_str().unwrap().contains("You were interrupted"), "{result}");
 }
+
+#[test]
+fn a_failed_verification_goes_back_to_the_agent_in_its_session() {
+    let turns = json!([[{"make": "draft"}, {"say": "done"}], [{"make": "fixed"}, {"prompts": 1}]]);
+    let scene = Scene::new(&turns, "");
+    let cli = &scene.0;
+    let check = "test -e draft; test -e fixed || { echo 'fixed is missing'; exit 1; }";
+    let task = |id: &str, rework: u32| {
+        let agent = json!({"agent": {"prompt": "write both"}});
+        json!({"id": id, "call": agent, "verify": {"run": check}, "rework": rework})
+    };
+    cli.file("p.json", &json!({"name": "p", "tasks": [task("t", 1)]}).to_string());
+    cli.run(&["run-all-ready", "--plan", "p.json"]).ok();
+    let call = scene.tool_call();
+    assert_eq!((&call["result"]["session"], &call["result"]["turns"]), (&json!("s1"), &json!(2)));
+    let text = call["result"]["text"].as_str().unwrap();
+    assert!(text.contains("write both") && text.contains("fixed is missing"), "{text}");
+    assert_eq!(text.matches("write both").count(), 1, "the session has the prompt already: {text}");
+    let history = cli.run(&["history", "t"]).ok().stdout;
+    assert!(history.contains("verification failed, call c1 goes on: rework 1 of at most 1"), "{history}");
+
+    // A check that goes on failing fails the task with its text.
+    fs::remove_file(cli.path("work/fixed")).unwrap();
+    cli.file("scenario.json", &json!({"turns": [[{"say": "done"}]]}).to_string());
+    cli.file("q.json", &json!({"name": "q", "tasks": [task("u", 1)]}).to_string());
+    let failed = cli.run(&["run-all-ready", "--plan", "q.json"]);
+    assert_eq!(failed.code, Some(1), "{failed}");
+    let shown = cli.run(&["show", "u", "--json"]).ok().json()["data"].clone();
+    assert_eq!(shown["metadata"]["toolCalls"][0]["attempts"], 2);
+    let error = shown["error"].as_str().unwrap();
+    assert!(error.starts_with("verification `c2` (shell): "), "{error}");
+}

@@ -38,3 +38,4 @@ mod support;
 mod turns;
 mod undo;
 mod update_work;
+mod verify;

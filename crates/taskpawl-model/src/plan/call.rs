@@ -12,7 +12,7 @@ use super::node::{Entry, Node, shortened};
 use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
 use super::site::Stage;
-use super::vocabulary::{CALL, is_own_field};
+use super::vocabulary::{CALL, VERIFY, is_own_field};
 use crate::task::{CallSpec, NewCall, PlanAccess};
 use crate::value::Map;
 use crate::value::{CallId, Shared};
@@ -30,13 +30,44 @@ enum Form {
 impl<'n> Reader<'n> {
     /// Reads one call or a list of calls.
     pub(super) fn calls(&mut self, node: &'n Node<'n>) -> Vec<NewCall> {
+        self.calls_after(node, 0)
+    }
+
+    /// Reads calls that follow `before` others of the task.
+    fn calls_after(&mut self, node: &'n Node<'n>, before: usize) -> Vec<NewCall> {
         let mut ids: HashMap<&'n str, Position> = HashMap::new();
-        let mut number = 0;
+        let mut number = before;
         self.one_or_many(node, |reader, item| {
             reader.check_call_id(&mut ids, item);
             number += 1;
             reader.numbered_call(item, number - 1)
         })
+    }
+
+    /// Reads the calls that verify a task whose other calls are read already: expressions name calls by their order.
+    pub(super) fn verifications(&mut self, calls: &mut Vec<NewCall>, entries: &'n [Entry<'n>]) {
+        let Some(entry) = entries.iter().find(|entry| entry.key == VERIFY && !entry.value.is_null()) else {
+            return;
+        };
+        self.within(Segment::Key(VERIFY), |reader| {
+            if calls.is_empty() {
+                let problem = PlanProblem::Missing { field: "calls", of: "a task with `verify`" };
+                let hint =
+                    "give it `run` or `call`: `verify` runs after them; a check alone is a task of its own";
+                reader.report_with(entry.key_at, problem, hint);
+            }
+            for mut call in reader.calls_after(&entry.value, calls.len()) {
+                call.spec.verify = true;
+                if let Some(id) =
+                    call.id.as_ref().filter(|id| calls.iter().any(|own| own.id.as_ref() == Some(id)))
+                {
+                    let problem =
+                        PlanProblem::DuplicateId { id: shortened(id.as_str()), first: entry.key_at };
+                    reader.report(entry.key_at, problem);
+                }
+                calls.push(call);
+            }
+        });
     }
 
     fn check_call_id(&mut self, ids: &mut HashMap<&'n str, Position>, node: &'n Node<'n>) {
@@ -152,6 +183,7 @@ impl<'n> Reader<'n> {
             "trustInputs" => spec.trust_inputs = self.texts(node),
             "approval" => spec.approval = self.option(node, Self::approval),
             "emit" => spec.emit = self.option(node, Self::flag).unwrap_or_default(),
+            "verify" => spec.verify = self.option(node, Self::flag).unwrap_or_default(),
             "planAccess" => spec.plan_access = self.option(node, Self::plan_access),
             "idempotent" => spec.idempotent = self.option(node, Self::flag),
             _ => self.unknown(&mut spec.extra, &CALL, (key, entry.key_at), node),

@@ -4,7 +4,7 @@ use super::draft::{Draft, Marks, Place, Reference, Subtask};
 use super::node::{Entry, Node};
 use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
-use super::vocabulary::{TASK, refused_metadata_field};
+use super::vocabulary::{TASK, VERIFY, refused_metadata_field};
 use super::{PlanProblem, PlanTask};
 use crate::task::fault;
 use crate::task::{CallSpec, Mode, NewCall, Priority, TaskSpec, Trigger};
@@ -83,6 +83,7 @@ impl<'n> Reader<'n> {
             self.within(Segment::Key(&entry.key), |reader| reader.task_field(&mut draft, entry));
         }
         draft.task.unknown = self.unknown.split_off(before);
+        self.verifications(&mut draft.task.calls, entries);
         self.fill_calls(&mut draft, entries);
         self.check(&mut draft);
         self.drafts.push(draft);
@@ -115,6 +116,8 @@ impl<'n> Reader<'n> {
                 draft.marks.subtasks = is_given.then_some(node.at);
             }
             "run" | "call" | "calls" | "toolCalls" => self.task_calls(draft, key, entry),
+            // Read when the other calls are complete.
+            VERIFY => {}
             "context" => self.context(draft, key, entry),
             "metadata" => self.metadata(draft, node),
             _ if self.program_field(&mut draft.program, entry, 0) => {}
@@ -134,6 +137,7 @@ impl<'n> Reader<'n> {
             "links" => spec.links = self.option(node, Self::links),
             "forEach" => spec.for_each = self.option(node, Self::for_each),
             "repeat" => spec.repeat = self.option(node, Self::repeat),
+            "rework" => spec.rework = self.option(node, Self::count),
             "milestone" => spec.milestone = self.option(node, Self::flag).unwrap_or_default(),
             _ => self.option_field(spec, entry),
         }
@@ -277,6 +281,12 @@ impl<'n> Reader<'n> {
             let problem = PlanProblem::Missing { field: "calls", of: "a task with `repeat`" };
             self.report_with(draft.task.at, problem, "give it `run` or `call`: `repeat` repeats its calls");
         }
+        if let Some((field, hint)) =
+            fault::rework(&draft.task.spec, draft.task.calls.iter().map(|call| &*call.spec))
+        {
+            let problem = PlanProblem::Missing { field, of: "a task with `rework`" };
+            self.within(Segment::Key("rework"), |reader| reader.report_with(draft.task.at, problem, hint));
+        }
         draft.drop_lone_trigger();
         let (spec, marks) = (&draft.task.spec, &draft.marks);
         if let (Some(at), Some(trigger)) = (marks.trigger, spec.trigger)
@@ -351,7 +361,7 @@ impl<'n> Reader<'n> {
 }
 
 /// The fields that describe a single task and cannot be defaults.
-const NO_DEFAULTS: [&str; 16] = [
+const NO_DEFAULTS: [&str; 18] = [
     "id",
     "name",
     "description",
@@ -361,18 +371,20 @@ const NO_DEFAULTS: [&str; 16] = [
     "links",
     "forEach",
     "repeat",
+    "rework",
     "milestone",
     "metadata",
     "run",
     "call",
     "calls",
     "toolCalls",
+    VERIFY,
     "context",
 ];
 
 /// The fields that are not allowed in a change of one task's own fields.
-pub(super) const STRUCTURE: [&str; 9] =
-    ["id", "dependencies", "needs", "subtasks", "run", "call", "calls", "toolCalls", "context"];
+pub(super) const STRUCTURE: [&str; 10] =
+    ["id", "dependencies", "needs", "subtasks", "run", "call", "calls", "toolCalls", VERIFY, "context"];
 
 fn needs_dependencies(trigger: Trigger) -> bool {
     match trigger {

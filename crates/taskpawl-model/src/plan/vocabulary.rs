@@ -12,6 +12,9 @@ use super::node::shortened;
 /// Fields that define the calls of a task. Giving one replaces all of them.
 pub(crate) const WORK_FIELDS: [&str; 4] = ["run", "call", "calls", "toolCalls"];
 
+/// The field with the calls that verify a task. It replaces those alone.
+pub(crate) const VERIFY: &str = "verify";
+
 /// The prefix of fields of the author's own.
 const OWN: &str = "x-";
 
@@ -82,6 +85,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "when",
         "forEach",
         "repeat",
+        "rework",
         "mode",
         "retry",
         "timeout",
@@ -99,6 +103,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "call",
         "calls",
         "toolCalls",
+        "verify",
         "context",
         "env",
         "cwd",
@@ -137,6 +142,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "when",
         "forEach",
         "repeat",
+        "rework",
         "mode",
         "retry",
         "timeout",
@@ -193,6 +199,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         (&["due", "deadline"], "write `dueDate`"),
         (&["children", "tasks"], "write `subtasks`"),
         (&["if", "condition"], "write `when`"),
+        (&["verification", "validate", "checks", "postconditions", "acceptance"], "write `verify`"),
         (&["loop", "items", "matrix", "withitems", "strategy"], "write `forEach: {in: …}`"),
         (&["retries", "maxretries", "maxattempts", "attempts", "retrycount"], "write `retry: {attempts: …}`"),
         (
@@ -222,6 +229,7 @@ pub(super) const CALL: Vocabulary = Vocabulary {
         "trustInputs",
         "approval",
         "emit",
+        "verify",
         "planAccess",
         "idempotent",
         "run",

@@ -86,10 +86,13 @@ fn task_data(
             let items = results_of_items(view, key, &mut kept)?;
             items.map_or((None, Vec::new()), |(values, from)| (Some(values), from))
         }
-        Some(_) | None => (
-            Some(calls.iter().map(|call| result_of_call(&record, call)).collect()),
-            calls.iter().map(provenance).collect(),
-        ),
+        Some(_) | None => {
+            let of_work = || calls.iter().filter(|call| !call.spec.verify);
+            (
+                Some(of_work().map(|call| result_of_call(&record, call)).collect()),
+                of_work().map(provenance).collect(),
+            )
+        }
     };
     let error = match &record.body.state {
         TaskStatus::Failed { error, .. } => Some(error.clone()),
@@ -171,7 +174,9 @@ fn has_results(record: &TaskRecord) -> bool {
 
 fn result(record: &TaskRecord, calls: &[CallRecord]) -> Value {
     let own = record.body.result.clone().filter(|_| has_results(record));
-    own.unwrap_or_else(|| calls.last().map_or(Value::Null, |call| result_of_call(record, call)))
+    own.unwrap_or_else(|| {
+        CallRecord::last_of_work(calls).map_or(Value::Null, |call| result_of_call(record, call))
+    })
 }
 
 /// Returns the provenance of the value that [`result`] returns.
@@ -179,7 +184,7 @@ fn result_from(record: &TaskRecord, calls: &[CallRecord]) -> Provenance {
     if record.body.result.is_some() && has_results(record) {
         return Provenance { cut: None, origin: record.origin_of_end() };
     }
-    calls.last().map(provenance).unwrap_or_default()
+    CallRecord::last_of_work(calls).map(provenance).unwrap_or_default()
 }
 
 /// Returns the provenance of a call's result.

@@ -1,4 +1,4 @@
-//! Questions that a tool asks while it runs, their answers, and the files that a call leaves.
+//! Questions that a tool asks while it runs, their answers, the texts that send a call back, and the files that a call leaves.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -61,6 +61,23 @@ pub struct Asked {
     /// The answers, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<ToolAnswer>,
+    /// The rework of the task that made the call start again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rework: Option<Rework>,
+}
+
+/// A round in which the agent of a task corrects work that failed its verification, as a call of the task sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Rework {
+    /// The number of the round, from 1.
+    pub round: u32,
+    /// The last round; after it a failed verification fails the task.
+    pub last: u32,
+    /// The text of the failed verification, for the call of the agent. Other calls begin again from the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
 }
 
 /// A file that a call left for its readers.

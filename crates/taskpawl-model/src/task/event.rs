@@ -127,6 +127,15 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again_at: Option<Timestamp>,
     },
+    /// A verification failed, and the agent of the task corrects its work.
+    SentBack {
+        /// The call of the agent.
+        call: CallId,
+        /// The number of the round that begins.
+        round: u32,
+        /// The last round.
+        of: u32,
+    },
     /// A question was answered with yes before it was asked.
     ApprovedAhead {
         /// The call; absent if the question is for the whole task.
@@ -315,6 +324,7 @@ impl EventKind {
             Self::CallEnded { .. } => "call_ended",
             Self::Stopped { .. } => "stopped",
             Self::RoundEnded { .. } => "round_ended",
+            Self::SentBack { .. } => "sent_back",
             Self::ApprovedAhead { .. } => "approved_ahead",
             Self::CallAdded { .. } => "call_added",
             Self::DependencyAdded { .. } => "dependency_added",

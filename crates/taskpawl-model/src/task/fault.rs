@@ -4,7 +4,7 @@ use globset::GlobBuilder;
 use serde_json::Value;
 
 use crate::task::spec::{
-    Approval, CallSpec, ForEach, Links, Question, Repeat, Retry, SandboxRequest, TaskSpec,
+    AGENT_TOOL, Approval, CallSpec, ForEach, Links, Question, Repeat, Retry, SandboxRequest, TaskSpec,
 };
 use crate::value::paths;
 use crate::value::{ByteSize, IdError, Period, check_id};
@@ -227,6 +227,7 @@ pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
         ("when", check_texts(&spec.when)),
         ("forEach", spec.for_each.as_ref().map_or(Ok(()), check_for_each)),
         ("repeat", spec.repeat.as_ref().map_or(Ok(()), check_repeat)),
+        ("rework", spec.rework.map_or(Ok(()), check_count)),
         ("retry", check_retry(spec.retry.as_ref())),
         ("timeout", check_period(spec.timeout)),
         ("estimate", check_period(spec.estimate)),
@@ -239,6 +240,22 @@ pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
         ("trustInputs", check_texts(&spec.trust_inputs)),
         ("approval", check_approval(spec.approval.as_ref())),
     ])
+}
+
+/// Returns the part that a task with `rework` lacks, and a hint.
+pub(crate) fn rework<'c>(
+    spec: &TaskSpec,
+    calls: impl Iterator<Item = &'c CallSpec> + Clone,
+) -> Option<(&'static str, &'static str)> {
+    spec.rework?;
+    if !calls.clone().any(|call| call.verify) {
+        return Some(("`verify`", "give it `verify`: its failure is what the agent corrects"));
+    }
+    let is_agent = |call: &CallSpec| !call.verify && call.tool_name == AGENT_TOOL;
+    if calls.clone().any(is_agent) {
+        return None;
+    }
+    Some(("a call of `agent`", "`rework` sends the failure back to an agent; use `retry` for other calls"))
 }
 
 /// Returns the first empty text or invalid id of a task, with its field. Imported tasks may have them; authors get an

@@ -32,7 +32,8 @@ impl KeySpace {
     }
 }
 
-/// The second part of a key: `TASK/CALL/GENERATION`, with `/ROUND` after the first round of a `repeat`.
+/// The second part of a key: `TASK/CALL/GENERATION`, with `/ROUND` after the first round of a `repeat`, and with
+/// `+REWORK` after a round of rework.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallIdentity<'a> {
     /// The task.
@@ -43,13 +44,18 @@ pub struct CallIdentity<'a> {
     pub generation: u32,
     /// The number of finished rounds of `repeat`.
     pub round: u32,
+    /// The round of rework in which the call began from the beginning.
+    pub rework: u32,
 }
 
 impl std::fmt::Display for CallIdentity<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { task, call, generation, round } = self;
+        let Self { task, call, generation, round, rework } = self;
         write!(f, "{task}/{call}/{generation}")?;
-        if *round > 0 { write!(f, "/{round}") } else { Ok(()) }
+        if *round > 0 {
+            write!(f, "/{round}")?;
+        }
+        if *rework > 0 { write!(f, "+{rework}") } else { Ok(()) }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Data lives in the variant it belongs to. Edges and counts are stored separately.
 
 use crate::task::actor::ActorKind;
-use crate::task::asked::{Artifact, Asked, ToolQuestion};
+use crate::task::asked::{Artifact, Asked, Rework, ToolQuestion};
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -276,6 +276,23 @@ impl CallBody {
     /// Returns the question of the tool that waits for an answer.
     pub fn question(&self) -> Option<&ToolQuestion> {
         self.asked.as_ref()?.question.as_ref()
+    }
+
+    /// Returns the rework that made it start again.
+    pub fn rework(&self) -> Option<&Rework> {
+        self.asked.as_ref()?.rework.as_ref()
+    }
+
+    /// Returns the round of rework in which it began from the beginning; 0 before any.
+    pub fn rework_round(&self) -> u32 {
+        self.rework().filter(|rework| rework.found.is_none()).map_or(0, |rework| rework.round)
+    }
+}
+
+impl CallRecord {
+    /// Returns the last call that does the work of its task: its result is that of the task.
+    pub(crate) fn last_of_work(calls: &[Self]) -> Option<&Self> {
+        calls.iter().rev().find(|call| !call.spec.verify)
     }
 }
 

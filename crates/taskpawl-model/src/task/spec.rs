@@ -116,6 +116,7 @@ pub(crate) const TASK_FIELDS: &[&str] = &[
     "when",
     "forEach",
     "repeat",
+    "rework",
     "mode",
     "retry",
     "timeout",
@@ -143,6 +144,7 @@ pub(crate) const CALL_FIELDS: &[&str] = &[
     "trustInputs",
     "approval",
     "emit",
+    "verify",
     "planAccess",
     "idempotent",
 ];
@@ -152,6 +154,9 @@ pub const LOCAL_LABEL: &str = "local";
 
 /// Begins the name of the resource that stands for the slots of workers with a label.
 pub const WORKER_RESOURCE: &str = "worker:";
+
+/// The tool whose calls take part in a rework.
+pub const AGENT_TOOL: &str = "agent";
 
 /// The assignee that stands for any person.
 pub(crate) const PERSON: &str = "person";
@@ -197,6 +202,9 @@ pub struct TaskSpec {
     /// Repetition until a condition holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
+    /// Rounds in which its agent corrects work that fails its verification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rework: Option<u32>,
     /// The order of its calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
@@ -303,6 +311,9 @@ pub struct CallSpec {
     /// True if its result may add tasks to the plan.
     #[serde(skip_serializing_if = "is_default")]
     pub emit: bool,
+    /// True if it verifies the work of the task. It runs after all other calls, and the task fails with it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub verify: bool,
     /// Access to the plan while the call runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_access: Option<PlanAccess>,

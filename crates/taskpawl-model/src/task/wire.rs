@@ -350,7 +350,7 @@ fn result_of(call: &CallRecord) -> Option<&Value> {
 }
 
 fn last_result(calls: &[CallRecord]) -> Option<&Value> {
-    calls.last().and_then(result_of)
+    CallRecord::last_of_work(calls).and_then(result_of)
 }
 
 /// Returns the `saveAs` name of a call with its result.

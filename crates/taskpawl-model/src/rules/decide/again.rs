@@ -237,6 +237,7 @@ impl Draft<'_> {
             self.clear_calls(key)?;
         } else {
             self.clear_unfinished_calls(key)?;
+            self.allow_rework_again(key)?;
         }
         if is_loop_over {
             self.update_task(key, |record| record.body.progress.round = 0)?;

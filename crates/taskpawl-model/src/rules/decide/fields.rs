@@ -9,7 +9,7 @@ use crate::rules::draft::Decided;
 use crate::task::event::Change;
 use crate::task::limits::{MAX_DEPTH, is_too_deep};
 use crate::task::record::TaskRecord;
-use crate::task::spec::{NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
+use crate::task::spec::{CallSpec, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
 use crate::task::status::Status;
 use crate::task::{ValueFault, fault};
 use crate::value::Map;
@@ -128,6 +128,20 @@ pub(super) fn check_milestone(spec: &TaskSpec, has_calls: bool) -> Decided<()> {
     Ok(())
 }
 
+/// Refuses `rework` without something to verify and an agent that corrects it.
+pub(super) fn check_rework<'c>(
+    spec: &TaskSpec,
+    calls: impl Iterator<Item = &'c CallSpec> + Clone,
+) -> Decided<()> {
+    match fault::rework(spec, calls) {
+        Some((missing, hint)) => {
+            Err(invalid("rework", format!("the task has no {}; {hint}", missing.trim_start_matches("a ")))
+                .into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// Changes one field of a task and records its previous value.
 pub(super) fn change_field(
     record: &mut TaskRecord,
@@ -155,7 +169,7 @@ pub(super) fn change_field(
         }
         _ if TASK_FIELDS.contains(&field) => {
             set_spec_field(&mut record.spec, field, value)?;
-            if ["writes", "runsOn", "cache", "retry"].contains(&field) {
+            if ["writes", "runsOn", "cache", "retry", "rework"].contains(&field) {
                 check_values(&record.spec)?;
             }
         }

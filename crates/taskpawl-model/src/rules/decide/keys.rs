@@ -42,6 +42,7 @@ impl Draft<'_> {
                     call: &call.id,
                     generation: record.body.generation,
                     round: record.body.progress.round,
+                    rework: call.body.rework_round(),
                 };
                 // A call that already kept an older prefix must not get this one: its server may know it by the older
                 // key.

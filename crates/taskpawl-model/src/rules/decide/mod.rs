@@ -33,6 +33,7 @@ mod redo;
 mod references;
 mod release;
 mod retry;
+mod rework;
 mod run;
 mod step;
 mod undo;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::applied::Applied;
-use crate::plan::{WORK_FIELDS, expand_call, spec_fields};
+use crate::plan::{VERIFY, WORK_FIELDS, expand_call, spec_fields};
 use crate::task::record::PlanRecord;
 use crate::task::spec::NewCall;
 use crate::value::{Key, Map, TaskId};
@@ -15,8 +15,8 @@ use crate::view::{Query, View, ViewResult};
 const NEEDS: [&str; 2] = ["needs", "dependencies"];
 
 /// Fields for which `null` means the same as leaving them out.
-const LISTS: [&str; 9] =
-    ["run", "call", "calls", "toolCalls", "needs", "dependencies", "context", "metadata", "subtasks"];
+const LISTS: [&str; 10] =
+    ["run", "call", "calls", "toolCalls", VERIFY, "needs", "dependencies", "context", "metadata", "subtasks"];
 
 /// Completes a part of a plan with the fields that its tasks leave out, so that the part defines each task fully.
 ///
@@ -223,11 +223,14 @@ impl ExistingTasks<'_> {
         if applied.has_id {
             fields.insert("id".to_owned(), base.reference.as_str().into());
         }
-        let calls = applied.calls.iter();
-        let calls = calls.map(|(id, spec)| expand_call(&NewCall { id: id.clone(), spec: spec.clone() }));
-        let calls: Vec<Value> = calls.collect();
+        let calls = |verify: bool| {
+            let calls = applied.calls.iter().filter(move |(_, spec)| spec.verify == verify);
+            let calls = calls.map(|(id, spec)| expand_call(&NewCall { id: id.clone(), spec: spec.clone() }));
+            calls.collect::<Vec<Value>>()
+        };
         let lists = [
-            ("toolCalls", json!(calls)),
+            ("toolCalls", json!(calls(false))),
+            (VERIFY, json!(calls(true))),
             ("dependencies", json!(self.needs(base)?)),
             ("context", json!(applied.context)),
             ("metadata", json!(applied.spec.metadata)),
@@ -275,6 +278,8 @@ fn overlay(fields: &mut Map, base: Map, gone: &BTreeSet<(&'static str, String)>)
     for (field, value) in base {
         let given: &[&str] = match field.as_str() {
             "toolCalls" => &WORK_FIELDS,
+            // The long form has all calls in one list.
+            VERIFY => &[VERIFY, "toolCalls"],
             "dependencies" => &NEEDS,
             _ => &[],
         };

@@ -19,7 +19,7 @@ const FACTOR: f64 = 2.0;
 const MAX_DELAY: Duration = Duration::from_secs(128);
 
 /// Failure classes that repeat deterministically. They are retried only if `retryOn` names them.
-const FINAL: &[&str] = &[
+pub(super) const FINAL: &[&str] = &[
     "expression",
     "truncated",
     "emit",

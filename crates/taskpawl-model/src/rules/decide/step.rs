@@ -77,7 +77,10 @@ impl Draft<'_> {
             return self.rest(key, None, None);
         }
         let (mut pause, mut wait): (_, Option<WaitingFor>) = (None, None);
-        for position in 0..self.calls(key)?.len() {
+        for position in self.order_of_calls(key)? {
+            if self.calls(key)?[position].spec.verify && self.has_open_work(key)? {
+                break;
+            }
             match self.calls(key)?[position].body.status {
                 CallStatus::Pending | CallStatus::Cancelled => {}
                 CallStatus::Running if is_sequential => return Ok(()),
@@ -391,6 +394,13 @@ impl Draft<'_> {
             return self.set_state(key, TaskStatus::blocked(reason), Cause::Interrupt, None);
         }
         if find(CallStatus::Failed).is_some() {
+            if self.send_back(key)? {
+                return if go_on {
+                    self.go_on(key)
+                } else {
+                    self.set_state(key, TaskStatus::Todo, Cause::Release, None)
+                };
+            }
             return self.fail_by_call(key);
         }
         if calls.iter().all(|call| call.body.status.is_settled()) {
@@ -506,5 +516,6 @@ impl Draft<'_> {
 
 pub(super) fn failure_text(call: &CallRecord) -> String {
     let message = call.body.error.as_ref().map_or("failed", |error| error.message.as_str());
-    format!("call `{}` ({}): {message}", call.id, call.spec.tool_name)
+    let what = if call.spec.verify { "verification" } else { "call" };
+    format!("{what} `{}` ({}): {message}", call.id, call.spec.tool_name)
 }

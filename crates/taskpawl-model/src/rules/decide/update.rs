@@ -6,12 +6,13 @@ use serde_json::Value;
 
 use super::again::How;
 use super::fields::{
-    change_field, check_milestone, check_own_fields, check_trigger, invalid, read_fields, written_context,
+    change_field, check_milestone, check_own_fields, check_rework, check_trigger, invalid, read_fields,
+    written_context,
 };
 use super::follow::{Standing, WHOLE};
 use crate::command::Restart;
 use crate::command::refusal::Refusal;
-use crate::plan::{PROGRAM_FIELDS, PlanErrors, WORK_FIELDS, spec_fields, work_from_json};
+use crate::plan::{PROGRAM_FIELDS, PlanErrors, VERIFY, WORK_FIELDS, spec_fields, work_from_json};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::{Change, EventKind};
 use crate::task::record::{CallRecord, PlanRecord, TaskRecord};
@@ -63,9 +64,15 @@ impl Draft<'_> {
     fn take_out_work(&self, key: Key, fields: &Map) -> Decided<(Map, Option<Vec<NewCall>>)> {
         let record = self.look_at(key)?;
         let plan = record.plan.as_deref().map(|plan| self.view.plan(plan)).transpose()?.flatten();
-        let calls = calls_of_update(&record.spec, plan.as_ref(), fields).map_err(Refusal::from)?;
-        if let Some(calls) = &calls {
+        let mut calls = calls_of_update(&record.spec, plan.as_ref(), fields).map_err(Refusal::from)?;
+        if let Some(calls) = &mut calls {
             check_own_fields(&TaskSpec::default(), calls)?;
+            // New work is verified as before, unless the update says otherwise.
+            if ["toolCalls", VERIFY].iter().all(|field| !fields.contains_key(*field)) {
+                let kept = self.known_calls(key)?;
+                let kept = kept.iter().filter(|call| call.spec.verify);
+                calls.extend(kept.map(|call| NewCall { id: None, spec: call.spec.clone() }));
+            }
         }
         let rest = fields.clone().into_iter().filter(|(name, _)| calls.is_none() || !is_of_work(name));
         Ok((rest.collect(), calls))
@@ -140,6 +147,7 @@ impl Draft<'_> {
     fn check_changed(&mut self, key: Key, changed: &BTreeMap<String, Change>) -> Decided<()> {
         let record = self.task(key)?;
         check_milestone(&record.spec, !self.calls(key)?.is_empty())?;
+        check_rework(&record.spec, self.calls(key)?.iter().map(|call| &*call.spec))?;
         check_trigger(&record.id, &record.spec, !self.dependencies(key)?.is_empty())?;
         if changed.keys().any(|field| field == "toolCalls" || REFERRING.contains(&field.as_str())) {
             self.check_references(key)?;
@@ -192,7 +200,7 @@ impl Draft<'_> {
 }
 
 fn is_of_work(field: &str) -> bool {
-    WORK_FIELDS.contains(&field) || PROGRAM_FIELDS.contains(&field)
+    WORK_FIELDS.contains(&field) || field == VERIFY || PROGRAM_FIELDS.contains(&field)
 }
 
 /// Returns the calls that the fields of an update give a task; `None` if they leave its calls as they are. The program
@@ -205,7 +213,7 @@ pub fn calls_of_update(
     plan: Option<&PlanRecord>,
     fields: &Map,
 ) -> Result<Option<Vec<NewCall>>, PlanErrors> {
-    if !fields.keys().any(|name| WORK_FIELDS.contains(&name.as_str())) {
+    if !fields.keys().any(|name| WORK_FIELDS.contains(&name.as_str()) || name == VERIFY) {
         return Ok(None);
     }
     // Expressions in calls may use what a list or a loop gives them.

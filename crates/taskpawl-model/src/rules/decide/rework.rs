@@ -1,0 +1,134 @@
+//! Rework: a failed verification goes back to the agent of the task, which corrects its work.
+
+use serde_json::Value;
+use taskpawl_text::{head, tail};
+
+use super::retry::FINAL;
+use super::step::failure_text;
+use crate::rules::draft::{Decided, Draft};
+use crate::task::asked::Rework;
+use crate::task::event::EventKind;
+use crate::task::record::{CallBody, CallRecord};
+use crate::task::spec::{AGENT_TOOL, Mode};
+use crate::task::status::CallStatus;
+use crate::value::Key;
+
+/// Longest part of each output of a failed verification that its agent sees, in bytes.
+const MAX_OUTPUT_BYTES: usize = 8 << 10;
+
+/// Longest text for the agent, in bytes: it is stored with the call.
+const MAX_FOUND_BYTES: usize = 32 << 10;
+
+impl Draft<'_> {
+    /// Returns the positions of the calls in the order in which they start: verifications come last.
+    pub(super) fn order_of_calls(&mut self, key: Key) -> Decided<Vec<usize>> {
+        let calls = self.calls(key)?;
+        let (verifications, mut order): (Vec<usize>, Vec<usize>) =
+            (0..calls.len()).partition(|position| calls[*position].spec.verify);
+        order.extend(verifications);
+        Ok(order)
+    }
+
+    /// Returns whether a call that is no verification is still to be done.
+    pub(super) fn has_open_work(&mut self, key: Key) -> Decided<bool> {
+        Ok(self.calls(key)?.iter().any(|call| !call.spec.verify && !call.body.status.is_settled()))
+    }
+
+    /// Sends a failed verification back to the last agent of the task; false if the task fails with it.
+    ///
+    /// The agent goes on in its session. Calls that came after it, and the verifications, begin from the beginning.
+    pub(super) fn send_back(&mut self, key: Key) -> Decided<bool> {
+        let record = self.task(key)?;
+        let Some(limit) = record.spec.rework else { return Ok(false) };
+        let calls = self.calls(key)?;
+        let failed: Vec<&CallRecord> =
+            calls.iter().filter(|call| call.body.status == CallStatus::Failed).collect();
+        if !failed.iter().all(|call| is_correctable(call)) {
+            return Ok(false);
+        }
+        let is_agent = |call: &CallRecord| {
+            !call.spec.verify
+                && call.spec.tool_name == AGENT_TOOL
+                && call.body.status == CallStatus::Succeeded
+        };
+        let Some(agent) = calls.iter().rposition(is_agent) else { return Ok(false) };
+        let (round, last) = match calls[agent].body.rework() {
+            Some(rework) => (rework.round + 1, rework.last),
+            None => (1, limit),
+        };
+        if round > last {
+            return Ok(false);
+        }
+        let found = failed.iter().map(|call| what_it_found(call)).collect::<Vec<_>>().join("\n\n");
+        let found = head(&found, MAX_FOUND_BYTES).to_owned();
+        let id = calls[agent].id.clone();
+        let is_sequential = record.spec.mode() == Mode::Sequential;
+        for position in 0..self.calls(key)?.len() {
+            let is_after = self.calls(key)?[position].spec.verify || is_sequential && position > agent;
+            if position == agent {
+                self.begin_rework(key, position, Rework { round, last, found: Some(found.clone()) })?;
+            } else if is_after {
+                self.begin_rework(key, position, Rework { round, last, found: None })?;
+            }
+        }
+        self.emit(Some(key), EventKind::SentBack { call: id, round, of: last })?;
+        Ok(true)
+    }
+
+    fn begin_rework(&mut self, key: Key, position: usize, rework: Rework) -> Decided<()> {
+        self.update_call(key, position, |call| {
+            let CallBody { attempts, approval, emitted, usage, asked, .. } = std::mem::take(&mut *call.body);
+            let mut asked = asked.unwrap_or_default();
+            // The agent goes on with its answers; other calls begin anew, and ask again.
+            if rework.found.is_none() {
+                asked.answers.clear();
+            }
+            asked.question = None;
+            asked.rework = Some(rework);
+            let asked = Some(asked);
+            *call.body = CallBody { attempts, approval, emitted, usage, asked, ..CallBody::default() };
+        })
+        .map(drop)
+    }
+
+    /// Lets a task that is retried use its rounds of rework once more.
+    pub(super) fn allow_rework_again(&mut self, key: Key) -> Decided<()> {
+        let Some(limit) = self.task(key)?.spec.rework else { return Ok(()) };
+        for position in 0..self.calls(key)?.len() {
+            let rework = self.calls(key)?[position].body.rework();
+            if rework.is_some_and(|rework| rework.last < rework.round.saturating_add(limit)) {
+                self.update_call(key, position, |call| {
+                    let rework = call.body.asked.as_mut().and_then(|asked| asked.rework.as_mut());
+                    if let Some(rework) = rework {
+                        rework.last = rework.round.saturating_add(limit);
+                    }
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether other work may let a failed call succeed: it ran, and did not fail by a mistake of the plan.
+fn is_correctable(call: &CallRecord) -> bool {
+    let is_final = call.body.error.as_ref().is_some_and(|error| FINAL.contains(&error.class.as_str()));
+    call.spec.verify && call.body.started_at.is_some() && !is_final
+}
+
+/// Returns the failure of a verification with its output, for the agent.
+fn what_it_found(call: &CallRecord) -> String {
+    let mut text = failure_text(call);
+    if let Some(Value::String(command)) = call.spec.args.get("command") {
+        text.push_str("\ncommand: ");
+        text.push_str(command);
+    }
+    for stream in ["stdout", "stderr"] {
+        let output = call.body.result.as_ref().and_then(|result| result.get(stream)).and_then(Value::as_str);
+        if let Some(output) = output.map(str::trim_end).filter(|output| !output.is_empty()) {
+            // The end usually has the reason.
+            let end = tail(output, MAX_OUTPUT_BYTES);
+            text.extend(["\n", stream, ":\n", end]);
+        }
+    }
+    text
+}
