@@ -1,16 +1,19 @@
-//! The planner of the user's configuration: a model behind HTTP, or a program in the sandbox.
+//! The planner of the user's configuration: a model behind HTTP, or a program or an agent in the sandbox.
 
 mod consent;
 mod program;
 
 use std::path::{Path, PathBuf};
 
-use taskpawl::tools::{HostGrant, SecretSource as _};
+use taskpawl::tools::{HostGrant, NamedGrant, SecretSource as _};
 use taskpawl::{SandboxMode, SandboxSettings};
+use taskpawl_agent::{AgentDefinition, AgentHost as _};
 use taskpawl_planner::{HttpModel, HttpSettings, Kit, Planner};
 use taskpawl_text::error_chain;
 
+use self::program::{Program, Work};
 use crate::app::App;
+use crate::coding_agents::CodingAgents;
 use crate::config::{Asked, PlannerConfig};
 use crate::error::CliError;
 
@@ -19,6 +22,7 @@ pub(crate) use consent::ask as ask_for_consent;
 /// The ways to get a planner, for a user who has none.
 const WAYS: &str = "name one in your own file, which `taskpawl config path` names, or let an agent plan:
   [planner] command = [\"claude\"]      a program: claude, codex, gemini, or your own that reads the prompt
+  [planner] agent = \"claude\"          an agent that `taskpawl agents` lists
   [planner] url = \"…\", model = \"…\"    a model behind HTTP: docs/planner.md
   taskpawl mcp                        the prompt `plan_goal`, for the model of an MCP client";
 
@@ -55,6 +59,7 @@ impl Configured {
         match &config.asked {
             Asked::Model { .. } => Self::of_model(app, &config.asked, has_key),
             Asked::Command(argv) => Self::of_program(app, config, argv),
+            Asked::Agent(name) => Self::of_agent(app, name),
         }
     }
 
@@ -90,10 +95,37 @@ impl Configured {
         let kit = Kit::of(argv);
         let settings = settings(app, config, kit)?;
         let reads_files = settings.mode == SandboxMode::Off;
-        let program = program::Program::new(app, argv.to_vec(), kit, settings)?;
+        let work = Work::Command { argv: argv.to_vec(), kit };
+        let program = Program::new(app, work, settings)?;
         let remote = kit.map(|_| format!("the service of `{}`", argv[0]));
         Ok(Self { planner: Box::new(program), remote, reads_files })
     }
+
+    fn of_agent(app: &App, name: &str) -> Result<Self, CliError> {
+        let agent = CodingAgents::of(app)?
+            .agent(Some(name))
+            .map_err(|problem| CliError::usage(format!("`[planner]` of your configuration: {problem}")))?;
+        let settings = settings_of_agent(app, &agent)?;
+        let reads_files = settings.mode == SandboxMode::Off;
+        let remote = (!settings.hosts.is_empty()).then(|| format!("the service of agent `{name}`"));
+        let program = Program::new(app, Work::Agent(name.to_owned()), settings)?;
+        Ok(Self { planner: Box::new(program), remote, reads_files })
+    }
+}
+
+/// Returns the sandbox of a planner that is an agent: its needs, which a person has named in the user's file or which are known.
+fn settings_of_agent(app: &App, agent: &AgentDefinition) -> Result<SandboxSettings, CliError> {
+    let mut settings = SandboxSettings { mode: app.config()?.sandbox().mode, ..SandboxSettings::default() };
+    for grant in &agent.needs {
+        match grant.clone() {
+            NamedGrant::Host(host) => settings.hosts.push(host),
+            NamedGrant::Read(path) => settings.read.push(path),
+            NamedGrant::Write(path) => settings.write.push(path),
+            NamedGrant::Env(name) => settings.env.push(name),
+            NamedGrant::Off | NamedGrant::Net | NamedGrant::Port(_) | NamedGrant::Socket(_) | _ => {}
+        }
+    }
+    Ok(settings)
 }
 
 /// Returns the sandbox of a planner's program: that of the user's file without its project, and with what the program needs itself.

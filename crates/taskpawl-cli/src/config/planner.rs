@@ -34,6 +34,8 @@ pub(crate) struct PlannerConfig {
 pub(crate) enum Asked {
     /// A program that reads the prompt from standard input.
     Command(Vec<String>),
+    /// An agent of the tool `agent`, by its name.
+    Agent(String),
     /// A model behind HTTP.
     Model {
         url: String,
@@ -50,6 +52,7 @@ pub(crate) enum Asked {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Section {
+    agent: Option<String>,
     command: Option<Vec<String>>,
     url: Option<String>,
     model: Option<String>,
@@ -70,42 +73,61 @@ enum Format {
     Anthropic,
 }
 
+impl Section {
+    /// Returns the first key that has no effect beside the way to ask the planner, which is one of three.
+    fn without_effect(&self) -> Option<&'static str> {
+        let of_model = [
+            ("url", self.url.is_some()),
+            ("model", self.model.is_some()),
+            ("format", self.format.is_some()),
+            ("key", self.key.is_some()),
+            ("ca", self.ca.is_some()),
+        ];
+        let of_command = [
+            ("command", self.command.is_some()),
+            ("hosts", !self.hosts.is_empty()),
+            ("read", !self.read.is_empty()),
+            ("write", !self.write.is_empty()),
+            ("env", !self.env.is_empty()),
+        ];
+        let others: Vec<(&str, bool)> = if self.agent.is_some() {
+            [of_command, of_model].concat()
+        } else if self.command.is_some() {
+            of_model.to_vec()
+        } else if self.url.is_some() {
+            of_command.to_vec()
+        } else {
+            Vec::new()
+        };
+        others.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
+    }
+}
+
 /// Returns the planner of a file, and refuses keys that have no effect together.
 pub(super) fn read(
     document: &Document<'_>,
     section: Section,
     settings: &mut Settings,
 ) -> Result<Option<PlannerConfig>, ConfigError> {
-    let Section { command, url, model, format, key, ca, hosts, read, write, env, send_output } = section;
     let invalid = |key: &str| document.invalid(&["planner", key]);
-    let asked = match (command, url) {
-        (Some(_), Some(_)) => return Err(invalid("url")),
-        (Some(command), None) => {
-            let of_model = [
-                ("model", model.is_some()),
-                ("format", format.is_some()),
-                ("key", key.is_some()),
-                ("ca", ca.is_some()),
-            ];
-            if let Some((key, _)) = of_model.into_iter().find(|(_, is_given)| *is_given) {
-                return Err(invalid(key));
-            }
+    if let Some(key) = section.without_effect() {
+        return Err(invalid(key));
+    }
+    let Section { agent, command, url, model, format, key, ca, hosts, read, write, env, send_output } =
+        section;
+    let asked = match (agent, command, url) {
+        (Some(agent), ..) => {
+            settings.note("planner.agent".to_owned(), agent.clone(), document.origin());
+            Asked::Agent(agent)
+        }
+        (None, Some(command), _) => {
             if command.first().is_none_or(String::is_empty) {
                 return Err(invalid("command"));
             }
             settings.note("planner.command".to_owned(), json!(command).to_string(), document.origin());
             Asked::Command(command)
         }
-        (None, Some(url)) => {
-            let of_command = [
-                ("hosts", !hosts.is_empty()),
-                ("read", !read.is_empty()),
-                ("write", !write.is_empty()),
-                ("env", !env.is_empty()),
-            ];
-            if let Some((key, _)) = of_command.into_iter().find(|(_, is_given)| *is_given) {
-                return Err(invalid(key));
-            }
+        (None, None, Some(url)) => {
             let model = model.filter(|model| !model.is_empty()).ok_or_else(|| invalid("url"))?;
             let format = match format {
                 Some(Format::Anthropic) => WireFormat::Anthropic,
@@ -116,7 +138,7 @@ pub(super) fn read(
             settings.note("planner.model".to_owned(), model.clone(), document.origin());
             Asked::Model { url, model, format, key, ca }
         }
-        (None, None) => {
+        (None, None, None) => {
             return match document.values.get("planner") {
                 Some(_) => Err(invalid("command")),
                 None => Ok(None),

@@ -56,10 +56,11 @@ pub(super) const ENGINES: Section = Section {
 pub(super) const PLANNER: Section = Section {
     name: "planner",
     meaning: "the model or the program that proposes plans",
-    keys: "of a planner `command`, `hosts`, `read`, `write` and `env` can be said, or `url`, `model`, `format`, `key` and `ca`; and `send_output`",
+    keys: "of a planner `agent` can be said, or `command`, `hosts`, `read`, `write` and `env`, or `url`, `model`, `format`, `key` and `ca`; and `send_output`",
     only_user: Some("the user's own file alone names the planner; `taskpawl config path` names that file"),
     forms: &[
-        ("command", "a list such as [\"claude\"], without `url` beside it"),
+        ("agent", "the name of an agent that `taskpawl agents` lists, without `command` and `url` beside it"),
+        ("command", "a list such as [\"claude\"], without `agent` and `url` beside it"),
         (
             "url",
             "an address such as \"http://127.0.0.1:8080/v1\", with `model` and without `command` beside it",

@@ -1,4 +1,5 @@
-//! A planner that is a program: it runs in an empty directory, in the sandbox, and gets the prompt on standard input.
+//! A planner that is a program or a coding agent: it runs in an empty directory, in the sandbox. A program gets the prompt on standard
+//! input, an agent over its protocol.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use taskpawl::model::task::{CallSpec, Grant, NewCall, Status, TaskSpec};
 use taskpawl::model::value::{ByteSize, Period};
 use taskpawl::store::Location;
 use taskpawl::{RunControl, RunOptions, RunSummary, SandboxSettings, Taskpawl};
-use taskpawl_planner::{Kit, KitReply, Planner, PlannerError, Reply, Request};
+use taskpawl_planner::{Kit, KitReply, Planner, PlannerError, Reply, Request, TokenUsage};
 use taskpawl_text::{cut, duration, error_chain};
 use tempfile::TempDir;
 
@@ -27,10 +28,57 @@ const MAX_SAID: usize = 600;
 /// The time in which the run of a program ends by itself after its deadline.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A program that answers prompts.
+/// The work of a planner's call.
+pub(super) enum Work {
+    /// A program with its arguments; the kit knows what some programs print.
+    Command { argv: Vec<String>, kit: Option<Kit> },
+    /// An agent, by its name.
+    Agent(String),
+}
+
+impl Work {
+    fn name(&self) -> String {
+        match self {
+            Self::Command { argv, .. } => argv[0].clone(),
+            Self::Agent(name) => name.clone(),
+        }
+    }
+
+    /// Returns the tool and the arguments of the call.
+    fn call(&self, request: &Request<'_>) -> (&'static str, Value) {
+        let prompt = literal(&request.as_text());
+        match self {
+            Self::Command { argv, kit } => {
+                let more = kit.map(|kit| kit.arguments(request.schema)).unwrap_or_default();
+                let argv: Vec<String> = argv.iter().chain(&more).map(|word| literal(word)).collect();
+                ("exec", json!({"argv": argv, "stdin": prompt}))
+            }
+            // The planner repairs its answers itself, so that the agent gets no schema to repair them by.
+            Self::Agent(name) => ("agent", json!({"using": literal(name), "prompt": prompt})),
+        }
+    }
+
+    /// Returns the answer in the result of the call. The error is the reason why there is none.
+    fn read(&self, result: &Value) -> Result<KitReply, String> {
+        let (field, nothing) = match self {
+            Self::Command { .. } => ("stdout", "it printed nothing"),
+            Self::Agent(_) => ("text", "it answered nothing"),
+        };
+        let text = result[field].as_str().unwrap_or_default();
+        if result["truncated"] == true {
+            return Err("its answer is larger than 1 MiB".to_owned());
+        }
+        match self {
+            _ if text.trim().is_empty() => Err(nothing.to_owned()),
+            Self::Command { kit: Some(kit), .. } => kit.read(text),
+            Self::Command { kit: None, .. } | Self::Agent(_) => Ok(KitReply::plain(text)),
+        }
+    }
+}
+
+/// A program or an agent that answers prompts.
 pub(super) struct Program {
-    argv: Vec<String>,
-    kit: Option<Kit>,
+    work: Work,
     plans: Taskpawl,
     /// The empty directory, and the files of calls. Both are deleted with the planner.
     _directories: [TempDir; 2],
@@ -38,37 +86,29 @@ pub(super) struct Program {
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Program").field("argv", &self.argv).finish_non_exhaustive()
+        f.debug_struct("Program").field("name", &self.work.name()).finish_non_exhaustive()
     }
 }
 
 impl Program {
-    pub(super) fn new(
-        app: &App,
-        argv: Vec<String>,
-        kit: Option<Kit>,
-        settings: SandboxSettings,
-    ) -> Result<Self, CliError> {
+    pub(super) fn new(app: &App, work: Work, settings: SandboxSettings) -> Result<Self, CliError> {
         let empty = private_directory("taskpawl-planner-").map_err(CliError::Runtime)?;
         let files = private_directory("taskpawl-planner-files-").map_err(CliError::Runtime)?;
         let builder = app.builder_at(Location::Memory, empty.path())?.files(files.path());
         let plans = app.held_with(builder, settings)?.open()?;
-        Ok(Self { argv, kit, plans, _directories: [empty, files] })
+        Ok(Self { work, plans, _directories: [empty, files] })
     }
 
     fn failed(&self, problem: impl Into<String>) -> PlannerError {
         PlannerError::Failed { planner: self.name(), problem: problem.into() }
     }
 
-    /// Runs the program once, and returns the result of the call.
-    fn run(&self, request: &Request<'_>) -> Result<Value, PlannerError> {
+    /// Runs the program once, and returns the result of the call with the consumption that it reports.
+    fn run(&self, request: &Request<'_>) -> Result<(Value, TokenUsage), PlannerError> {
         let given = request.time_left();
-        let more = self.kit.map(|kit| kit.arguments(request.schema)).unwrap_or_default();
-        let argv: Vec<&String> = self.argv.iter().chain(&more).collect();
-        let argv: Vec<String> = argv.into_iter().map(|word| literal(word)).collect();
-        let arguments = json!({"argv": argv, "stdin": literal(&request.as_text())});
+        let (tool, arguments) = self.work.call(request);
         let spec = CallSpec {
-            tool_name: "exec".to_owned(),
+            tool_name: tool.to_owned(),
             args: arguments.as_object().cloned().unwrap_or_default(),
             keep: Some(MAX_ANSWER),
             timeout: Some(Period(given.max(Duration::from_millis(1)))),
@@ -90,7 +130,7 @@ impl Program {
             return Err(self.failed(cut(error, MAX_SAID) + &remedy));
         }
         match (task.status, call.result) {
-            (Status::Done, Some(result)) => Ok(result),
+            (Status::Done, Some(result)) => Ok((result, usage_of(call.usage.as_ref()))),
             (status, _) => Err(self.failed(format!(
                 "its program was not run, its task is {status}: `taskpawl policy explain` tells why"
             ))),
@@ -140,6 +180,14 @@ impl Program {
     }
 }
 
+/// Returns the consumption that a call reported.
+fn usage_of(usage: Option<&Value>) -> TokenUsage {
+    let number = |name: &str| usage.and_then(|usage| usage.get(name));
+    let tokens = |name: &str| number(name).and_then(Value::as_u64).unwrap_or_default();
+    let cost = number("cost").and_then(Value::as_f64);
+    TokenUsage { input: tokens("inputTokens"), output: tokens("outputTokens"), cost }
+}
+
 /// Returns a text that arguments of a call take as it is: the prompt explains expressions, and a goal may name secrets.
 fn literal(text: &str) -> String {
     text.replace("${{", "$${{").replace("${secret:", "$${secret:")
@@ -147,24 +195,15 @@ fn literal(text: &str) -> String {
 
 impl Planner for Program {
     fn name(&self) -> String {
-        self.argv[0].clone()
+        self.work.name()
     }
 
     fn ask(&self, request: &Request<'_>) -> Result<Reply, PlannerError> {
-        let result = self.run(request)?;
-        if result["truncated"] == true {
-            return Err(self.failed("its answer is larger than 1 MiB"));
-        }
-        let output = result["stdout"].as_str().unwrap_or_default();
-        if output.trim().is_empty() {
-            return Err(self.failed("it printed nothing"));
-        }
-        let read = match self.kit {
-            Some(kit) => kit.read(output),
-            None => Ok(KitReply::plain(output)),
-        };
-        let KitReply { text, ending, usage } =
+        let (result, reported) = self.run(request)?;
+        let read = self.work.read(&result);
+        let KitReply { text, ending, mut usage } =
             read.map_err(|problem| self.failed(cut(&problem, MAX_SAID)))?;
+        usage.add(reported);
         Ok(Reply { text, ending, usage, requests: 1 })
     }
 }

@@ -238,6 +238,48 @@ fn a_program_sees_neither_the_project_nor_its_directory() {
     assert!(!run.stdout.contains("found-it"), "{run}");
 }
 
+/// An agent that answers with these texts, one for each turn of its session.
+fn of_agent(answers: &[&str]) -> Cli {
+    let turns: Vec<Value> = answers
+        .iter()
+        .map(|answer| json!([{"say": answer}, {"tokens": {"inputTokens": 900, "outputTokens": 200}}]))
+        .collect();
+    let cli = Cli::new().with_programs();
+    let (agent, scenario) = (cli.path("agent/agent.py"), cli.path("agent/scenario.json"));
+    fs::create_dir_all(agent.parent().unwrap()).unwrap();
+    fs::write(&agent, include_str!("../../../taskpawl-agent/tests/agent.py")).unwrap();
+    fs::write(&scenario, json!({"turns": turns}).to_string()).unwrap();
+    let config = cli.path(".config/taskpawl/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let command = json!(["python3", agent, scenario]);
+    let read = json!([agent.parent().unwrap()]);
+    let text =
+        format!("[planner]\nagent = 'scripted'\n[agents.scripted]\ncommand = {command}\nread = {read}\n");
+    fs::write(config, text).unwrap();
+    cli
+}
+
+#[test]
+fn an_agent_proposes_a_plan_in_an_empty_directory() {
+    let cli = of_agent(&[&format!("Here is the plan:\n```json\n{GOOD}\n```\n")]);
+    let made = data(&new(&cli, &[]).ok());
+    assert_eq!((&made["planning"]["turns"], &made["planning"]["inputTokens"]), (&json!(1), &json!(900)));
+    let text = made["text"].as_str().unwrap();
+    assert!(text.starts_with("# Proposed by a planner, `scripted`") && text.contains("- id: write"), "{text}");
+    // The agent keeps its sessions in its working directory, which is not that of the project.
+    assert!(!cli.path("sessions.json").exists() && !cli.path("work/sessions.json").exists());
+    let silent = new(&of_agent(&[" "]), &["--timeout", "20s"]);
+    assert_eq!(silent.code, Some(8), "{silent}");
+    assert!(silent.stdout.contains("it answered nothing"), "{silent}");
+    let unknown = new(&configured("[planner]\nagent = 'absent'\n"), &[]);
+    assert_eq!(unknown.code, Some(2), "{unknown}");
+    assert!(unknown.stdout.contains("no agent `absent` is configured"), "{unknown}");
+    for (beside, key) in [("command = ['x']", "planner.command"), ("url = 'http://x'", "planner.url")] {
+        let refused = new(&configured(&format!("[planner]\nagent = 'claude'\n{beside}\n")), &[]);
+        assert!(refused.code == Some(2) && refused.stdout.contains(key), "{refused}");
+    }
+}
+
 #[test]
 fn a_goal_cannot_lift_the_rules_of_calls() {
     let server = Server::start(vec![openai(GOOD)]);
