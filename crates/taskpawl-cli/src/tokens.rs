@@ -133,7 +133,7 @@ pub(crate) fn for_server(
         let found = tokens
             .into_iter()
             .find(|token| token.hash == hash && token.project == project && token.expires_at > now)?;
-        Some(if is_read_only && found.scope == Scope::Act { Scope::Read } else { found.scope })
+        if is_read_only { found.scope.for_reading() } else { Some(found.scope) }
     };
     Ok(Some(StoredTokens(Arc::new(find))))
 }

@@ -83,7 +83,7 @@ pub struct Guard<S> {
     stored: Option<StoredTokens<S>>,
 }
 
-impl<S: Copy> Guard<S> {
+impl<S: Clone> Guard<S> {
     /// Creates the guard of a server at `address`, with its tokens and their scopes.
     pub fn new<'t>(address: SocketAddr, tokens: impl IntoIterator<Item = (&'t str, S)>) -> Self {
         let port = address.port();
@@ -169,7 +169,7 @@ impl<S: Copy> Guard<S> {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
         }
-        let own = self.tokens.iter().find(|(hash, _)| *hash == given).map(|(_, scope)| *scope);
+        let own = self.tokens.iter().find(|(hash, _)| *hash == given).map(|(_, scope)| scope.clone());
         own.or_else(|| self.stored.as_ref().and_then(|stored| stored.0(&given)))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use taskpawl::model::value::Selector;
 use taskpawl::{Error, Manager};
 
@@ -69,13 +69,16 @@ pub(crate) struct StopRun {
     pub(crate) now: bool,
 }
 
-/// Reads the body of a request.
+/// Reads the body of a request, which is an object. A list would fill the fields of a type in their order.
 ///
 /// # Errors
 /// The body is no JSON of this form.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     // Duplicate names are refused: two readers of one text must not see two commands.
-    taskpawl_json::read(body).map_err(|error| Problem::invalid(format!("the body is not valid: {error}")))
+    let object: Result<Map<String, Value>, _> = taskpawl_json::read(body);
+    let invalid = |error: &dyn std::fmt::Display| Problem::invalid(format!("the body is not valid: {error}"));
+    let object = object.map_err(|error| invalid(&error))?;
+    serde_json::from_value(Value::Object(object)).map_err(|error| invalid(&error))
 }
 
 impl Command {

@@ -1,6 +1,6 @@
-use crate::options::Scope;
 use crate::request::Query;
 use crate::routes::Target;
+use crate::scope::Scope;
 
 /// A request whose token was accepted.
 #[derive(Debug, Clone)]

@@ -24,12 +24,15 @@ mod request;
 mod routes;
 mod runs;
 mod scale;
+mod scope;
 mod server;
+mod signals;
 #[cfg(test)]
 mod tests;
 mod timeline;
 mod view;
 
 pub use approvals::{Ask, AskedQuestion, Decision, is_repeatable};
-pub use options::{PageOptions, ReadFile, Scope, Tokens, Words};
+pub use options::{PageOptions, ReadFile, Tokens, Words};
+pub use scope::Scope;
 pub use server::PageServer;

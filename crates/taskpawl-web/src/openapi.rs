@@ -18,17 +18,20 @@ mod tests {
         let paths = text["paths"].as_object().unwrap();
         let operations = paths.iter().flat_map(|(path, operations)| {
             operations.as_object().unwrap().iter().map(move |(method, operation)| {
-                let named = |parameter: &Value| parameter["in"] == "path" && parameter["name"] == "id";
+                let named = |parameter: &Value| {
+                    parameter["in"] == "path"
+                        && path.contains(&format!("{{{}}}", parameter["name"].as_str().unwrap()))
+                };
                 let values = operation["parameters"]
                     .as_array()
                     .map_or(0, |all| all.iter().filter(|one| named(one)).count());
                 assert_eq!(
                     values,
-                    path.matches("{id}").count(),
+                    path.matches('{').count(),
                     "{method} {path} describes the values of its path"
                 );
                 let scope = operation["x-scope"].as_str().unwrap().to_owned();
-                (method.to_uppercase(), path.replace("{id}", "{}"), scope)
+                (method.to_uppercase(), path.replace("{id}", "{}").replace("{name}", "{}"), scope)
             })
         });
         operations.collect()
@@ -39,8 +42,8 @@ mod tests {
         let routes = ROUTES.iter().filter(|route| route.path.starts_with("/api/"));
         let routes: BTreeSet<_> = routes
             .map(|route| {
-                let Access::Token(scope) = route.access else { panic!("{} is open", route.path) };
-                (route.method.to_string(), route.path.to_owned(), scope.as_str().to_owned())
+                let Access::Token(right) = route.access else { panic!("{} is open", route.path) };
+                (route.method.to_string(), route.path.to_owned(), right.as_str().to_owned())
             })
             .collect();
         assert_eq!(described(), routes);

@@ -2,7 +2,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use taskpawl::RunOptions;
 use taskpawl::model::advice::CommandLine;
 use taskpawl::model::rules::Means;
@@ -12,37 +11,7 @@ use taskpawl_http::{Mount, StoredTokens, new_token};
 use tokio::sync::mpsc;
 
 use crate::approvals::Ask;
-
-/// The rights of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    /// May read everything that the page shows.
-    Read,
-    /// May also give commands that need no terminal.
-    Act,
-    /// May use the MCP server as an agent, and nothing else.
-    Mcp,
-}
-
-impl Scope {
-    /// Returns whether a token with this scope may use a route that needs another one.
-    pub(crate) fn allows(self, needed: Self) -> bool {
-        match self {
-            Self::Read | Self::Mcp => self == needed,
-            Self::Act => needed != Self::Mcp,
-        }
-    }
-
-    /// Returns its word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Act => "act",
-            Self::Mcp => "mcp",
-        }
-    }
-}
+use crate::scope::Scope;
 
 /// The tokens of a server. They are valid until it ends.
 #[derive(Debug, Clone)]
@@ -136,4 +105,6 @@ pub struct PageOptions {
     pub read_file: Option<ReadFile>,
     /// The MCP server at `/mcp`, for holders of a token with [`Scope::Mcp`].
     pub mcp: Option<Mount>,
+    /// Sends no signals for holders of [`Scope::Act`], because a policy leaves signals to people.
+    pub refuses_signals: bool,
 }

@@ -2,16 +2,16 @@
 
 use hyper::Method;
 
-use crate::options::Scope;
 use crate::request::decoded;
+use crate::scope::Right;
 
 /// The right that a route needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// No token: the answer has no data.
     Open,
-    /// A token with at least this scope.
-    Token(Scope),
+    /// A token whose scope has this right.
+    Token(Right),
 }
 
 /// The part of the server that answers.
@@ -28,6 +28,7 @@ pub(crate) enum Target {
     StartRun,
     StopRun,
     Approve,
+    Signal,
     ApprovalState,
     Metrics,
     /// The MCP server, which takes every method.
@@ -88,15 +89,20 @@ const fn open(path: &'static str, target: Target) -> Route {
 }
 
 const fn read(path: &'static str, target: Target) -> Route {
-    Route { method: Method::GET, path, access: Access::Token(Scope::Read), target }
+    Route { method: Method::GET, path, access: Access::Token(Right::Read), target }
 }
 
 const fn mcp(method: Method) -> Route {
-    Route { method, path: "/mcp", access: Access::Token(Scope::Mcp), target: Target::Mcp }
+    Route { method, path: "/mcp", access: Access::Token(Right::Mcp), target: Target::Mcp }
 }
 
 const fn act(path: &'static str, target: Target) -> Route {
-    Route { method: Method::POST, path, access: Access::Token(Scope::Act), target }
+    Route { method: Method::POST, path, access: Access::Token(Right::Act), target }
+}
+
+const fn signal(path: &'static str) -> Route {
+    let (method, access) = (Method::POST, Access::Token(Right::Signal));
+    Route { method, path, access, target: Target::Signal }
 }
 
 /// All routes. The matrix test asks each of them with each token.
@@ -151,6 +157,7 @@ pub(crate) const ROUTES: &[Route] = &[
     act("/api/v1/commands", Target::Command),
     act("/api/v1/runs", Target::StartRun),
     act("/api/v1/runs/{}/stop", Target::StopRun),
+    signal("/api/v1/signals/{}"),
     act("/api/v1/approvals", Target::Approve),
     read("/api/v1/approvals/{}", Target::ApprovalState),
 ];

@@ -19,13 +19,15 @@ use crate::assets;
 use crate::board::Cell;
 use crate::metrics::Metrics;
 use crate::openapi;
-use crate::options::{PageOptions, Scope, Tokens};
+use crate::options::{PageOptions, Tokens};
 use crate::output;
 use crate::page::Page;
 use crate::past;
 use crate::request::Query;
 use crate::routes::{self, Access, Data, Target};
 use crate::runs::Runs;
+use crate::scope::Scope;
+use crate::signals;
 use crate::timeline::Timeline;
 use crate::view;
 
@@ -119,9 +121,9 @@ impl Endpoint {
         let scope = self.guard.look(method, uri, headers).admit(place)?;
         let Some((route, value)) = found else { return Ok(unknown(uri.path())) };
         if let Access::Token(needed) = route.access
-            && !scope.allows(needed)
+            && !scope.allows(needed, &value)
         {
-            let why = format!("a token with the scope `{}` may not do this", scope.as_str());
+            let why = format!("a token with the scope `{scope}` may not do this");
             return Ok(Problem::new(StatusCode::FORBIDDEN, why).into_answer());
         }
         if route.target == Target::Mcp {
@@ -185,6 +187,7 @@ impl Inner {
             Target::Fragment(screen) => view::fragment(&self.page, screen, asked).map(Reply::Html),
             Target::Data(data) => self.data(data, asked),
             Target::Command => act::read::<Command>(body)?.give(&self.page),
+            Target::Signal => signals::send(&self.page, asked, body),
             Target::StopRun => self.stop_run(&asked.value, act::read(body)?),
             Target::Approve => {
                 let terminal = self.page.options.approvals.as_ref();
@@ -286,7 +289,7 @@ fn describe() -> serde_json::Value {
     let api = routes::ROUTES.iter().filter(|route| route.path.starts_with("/api/"));
     let routes: Vec<_> = api
         .map(|route| {
-            let scope = if let Access::Token(scope) = route.access { Some(scope) } else { None };
+            let scope = if let Access::Token(right) = route.access { Some(right.as_str()) } else { None };
             json!({"method": route.method.as_str(), "path": route.path, "scope": scope})
         })
         .collect();

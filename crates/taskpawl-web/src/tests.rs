@@ -2,6 +2,7 @@
 
 mod answers;
 mod screens;
+mod signals;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -78,20 +79,21 @@ impl Site {
         self.serving.join_next().await.unwrap().unwrap();
     }
 
-    fn token(&self, scope: Scope) -> &str {
+    fn token(&self, scope: &Scope) -> &str {
         match scope {
             Scope::Read => &self.tokens.read,
             Scope::Act => self.tokens.act.as_deref().unwrap(),
             Scope::Mcp => self.tokens.mcp.as_deref().unwrap(),
+            Scope::Signal(_) => "for-the-signal",
         }
     }
 
     async fn begin(&self, head: &str, body: &str) -> TcpStream {
         let head = head
             .replace("PORT", &self.port.to_string())
-            .replace("READ", self.token(Scope::Read))
-            .replace("AGENT", self.token(Scope::Mcp))
-            .replace("TOKEN", self.token(Scope::Act));
+            .replace("READ", self.token(&Scope::Read))
+            .replace("AGENT", self.token(&Scope::Mcp))
+            .replace("TOKEN", self.token(&Scope::Act));
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.unwrap();
         let request = format!("{head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -125,13 +127,20 @@ const AUTH: &str = "\r\nAuthorization: Bearer TOKEN";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_route_needs_its_scope() {
     let mcp = Mount::new(async |_| plain(StatusCode::OK, "the server for agents"));
-    let site = Site::open(PLAN, PageOptions { mcp: Some(mcp), ..PageOptions::default() }).await;
-    let holders =
-        [("", None), ("READ", Some(Scope::Read)), ("TOKEN", Some(Scope::Act)), ("AGENT", Some(Scope::Mcp))];
+    let options = PageOptions { mcp: Some(mcp), ..PageOptions::default() };
+    let site = Site::open_with(PLAN, options, Some(signals::tokens())).await;
+    let holders = [
+        ("", None),
+        ("READ", Some(Scope::Read)),
+        ("TOKEN", Some(Scope::Act)),
+        ("AGENT", Some(Scope::Mcp)),
+        ("for-the-signal", Some(Scope::Signal("a".to_owned()))),
+        ("for-another-signal", Some(Scope::Signal("b".to_owned()))),
+    ];
     for route in ROUTES.iter().filter(|route| route.path != "/events") {
         let path = route.path.replace("{}", if route.path.starts_with("/assets") { "app.js" } else { "a" });
         let kind = if route.method == Method::POST { "\r\nContent-Type: application/json" } else { "" };
-        for (token, scope) in holders {
+        for (token, scope) in &holders {
             let auth =
                 if token.is_empty() { String::new() } else { format!("\r\nAuthorization: Bearer {token}") };
             let head = format!("{} {path} HTTP/1.1{HOST}{auth}{kind}", route.method);
@@ -139,7 +148,7 @@ async fn each_route_needs_its_scope() {
             let expected = match (route.access, scope) {
                 (Access::Open, _) => None,
                 (Access::Token(_), None) => Some(401),
-                (Access::Token(needed), Some(given)) => (!given.allows(needed)).then_some(403),
+                (Access::Token(needed), Some(given)) => (!given.allows(needed, "a")).then_some(403),
             };
             match expected {
                 Some(refused) => assert_eq!(status, refused, "{path} with {scope:?}"),
@@ -148,13 +157,6 @@ async fn each_route_needs_its_scope() {
         }
     }
     site.close().await;
-}
-
-#[test]
-fn scopes_are_what_the_table_says() {
-    let all = [Scope::Read, Scope::Act, Scope::Mcp];
-    let allowed = all.map(|given| all.map(|needed| given.allows(needed)));
-    assert_eq!(allowed, [[true, false, false], [true, true, false], [false, false, true]]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use taskpawl::model::advice::CommandLine;
-use taskpawl::tools::OwnListener;
+use taskpawl::tools::{OwnListener, Power, Ruling};
 use taskpawl::{RunOptions, Taskpawl};
 use taskpawl_http::{ListenError, Listener};
 use taskpawl_mcp::McpServer;
@@ -86,6 +86,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         approvals: terminal.is_some().then_some(sender),
         root: Some(app.root().to_owned()),
         read_file: Some(page_files::reader(app, &args.sandbox)?),
+        refuses_signals: app.ruling(Power::Signals)?.ruling != Ruling::Allow,
         mcp: agents.as_ref().map(|agents| agents.server.mounted(&agents.stop)),
     };
     let page = PageServer::new(&plans, options)?;

@@ -1,7 +1,6 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::json;
 use taskpawl::model::advice::Hint;
@@ -31,6 +30,7 @@ creates tokens.
 
 Examples:
   taskpawl token create --scope read --expires 90d --name prometheus
+  taskpawl token create --scope signal:deployed --expires 30d --name ci
   taskpawl token list
   taskpawl token revoke 3f2a81c0")]
 pub(crate) struct Args {
@@ -42,9 +42,10 @@ pub(crate) struct Args {
 enum TokenCommand {
     /// Create a token and print it
     Create {
-        /// Rights of the token
-        #[arg(long, value_name = "SCOPE", value_enum)]
-        scope: ScopeWord,
+        /// Rights of the token: read (the page and /metrics), act (also commands, as a program), mcp (the MCP server of
+        /// `serve --mcp`, as an agent), or signal:NAME (sends the signal NAME)
+        #[arg(long, value_name = "SCOPE")]
+        scope: Scope,
         /// Lifetime, such as 12h or 90d, at most 366d
         #[arg(long, value_name = "DURATION", value_parser = life)]
         expires: Duration,
@@ -60,26 +61,6 @@ enum TokenCommand {
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
     },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ScopeWord {
-    /// Reads everything that the page shows, and /metrics
-    Read,
-    /// Also gives commands as a program
-    Act,
-    /// Uses the MCP server of `serve --mcp` as an agent, and nothing else
-    Mcp,
-}
-
-impl ScopeWord {
-    fn scope(self) -> Scope {
-        match self {
-            Self::Read => Scope::Read,
-            Self::Act => Scope::Act,
-            Self::Mcp => Scope::Mcp,
-        }
-    }
 }
 
 /// Parses a lifetime. Tokens live longer than calls, so days are a unit as well.
@@ -103,7 +84,7 @@ struct Listed<'t> {
     id: &'t str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'t str>,
-    scope: Scope,
+    scope: &'t Scope,
     created_at: String,
     expires_at: String,
     is_expired: bool,
@@ -114,7 +95,7 @@ impl<'t> Listed<'t> {
         Self {
             id: token.id(),
             name: token.name.as_deref(),
-            scope: token.scope,
+            scope: &token.scope,
             created_at: format_time(token.created_at),
             expires_at: format_time(token.expires_at),
             is_expired: token.expires_at <= now,
@@ -125,16 +106,16 @@ impl<'t> Listed<'t> {
 /// Creates, lists or revokes tokens.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.command {
-        TokenCommand::Create { scope, expires, name } => create(app, scope.scope(), *expires, name.clone()),
+        TokenCommand::Create { scope, expires, name } => create(app, scope, *expires, name.clone()),
         TokenCommand::List => list(app),
         TokenCommand::Revoke { ids } => revoke(app, ids),
     }
 }
 
-fn create(app: &App, scope: Scope, life: Duration, name: Option<String>) -> Result<ExitCode, CliError> {
+fn create(app: &App, scope: &Scope, life: Duration, name: Option<String>) -> Result<ExitCode, CliError> {
     person::refuse_without_person(app, "token create")?;
     let (token, now) = (new_token(), SystemSource.now());
-    let mut stored = StoredToken::new(Project::of(app)?, &token, scope, now, now + life);
+    let mut stored = StoredToken::new(Project::of(app)?, &token, scope.clone(), now, now + life);
     stored.name = name;
     let (id, end) = (stored.id().to_owned(), format_time(stored.expires_at));
     let exists = tokens::change(app, |tokens| {
@@ -150,15 +131,14 @@ fn create(app: &App, scope: Scope, life: Duration, name: Option<String>) -> Resu
             Hint::default().command("token revoke NAME").text(" revokes it"),
         ));
     }
-    audit::record(app, Action::Token, &format!("created {id}: {}", scope.as_str()))?;
+    audit::record(app, Action::Token, &format!("created {id}: {scope}"))?;
     let out = app.out();
     if out.is_json {
         return out.data(&json!({"id": id, "token": token, "scope": scope, "expiresAt": end}));
     }
     out.print(format!("{token}\n"))?;
-    let rights = scope.as_str();
     out.remark(&format!(
-        "token {id} with the rights of `{rights}` is valid until {end}; it is not shown again"
+        "token {id} with the rights of `{scope}` is valid until {end}; it is not shown again"
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -175,7 +155,7 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         let state = if token.is_expired { "expired " } else { "until " };
         let cells = [
             token.id.to_owned(),
-            token.scope.as_str().to_owned(),
+            token.scope.to_string(),
             format!("{state}{}", token.expires_at),
             clean(token.name.unwrap_or_default()),
         ];

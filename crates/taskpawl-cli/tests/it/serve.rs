@@ -177,3 +177,42 @@ fn a_policy_keeps_approvals_from_the_page() {
         assert_eq!(status, expected, "{policy} {body}");
     }
 }
+
+#[test]
+fn a_token_for_one_signal_sends_it_and_does_nothing_else() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::new();
+    let create =
+        |scope: &str| ["token", "create", "--scope", scope, "--expires", "2d", "--json"].map(str::to_owned);
+    for wrong in ["signal", "signal:", "signal:a b", "write"] {
+        let args = create(wrong);
+        let refused = cli.run(&args.each_ref().map(String::as_str));
+        assert_eq!(refused.code, Some(2), "{wrong}: {refused}");
+    }
+    let args = create("signal:deployed");
+    let made = cli.by_person(&args.each_ref().map(String::as_str)).ok().json()["data"].clone();
+    let (token, id) = (made["token"].as_str().unwrap(), made["id"].as_str().unwrap());
+    assert_eq!(made["scope"], "signal:deployed");
+    let page = Page::open(&cli, &[]);
+    let body = r#"{"data": {"build": 7}}"#;
+    let (status, sent) = page.ask("POST", "/api/v1/signals/deployed", token, body);
+    assert_eq!(status, 200, "{sent}");
+    for (method, path) in [
+        ("POST", "/api/v1/signals/other"),
+        ("POST", "/api/v1/runs"),
+        ("GET", "/api/v1/state"),
+        ("GET", "/metrics"),
+    ] {
+        assert_eq!(page.ask(method, path, token, "{}").0, 403, "{path}");
+    }
+    let kept = cli.run(&["signal", "--list", "--json"]).ok().json()["data"].clone();
+    assert_eq!(
+        (&kept[0]["data"]["build"], &kept[0]["actor"]),
+        (&7.into(), &format!("token:{id}").into()),
+        "{kept}"
+    );
+    let reads = Page::open(&cli, &["--read-only"]);
+    assert_eq!(reads.ask("POST", "/api/v1/signals/deployed", token, "").0, 401);
+}

@@ -11,9 +11,9 @@ use super::{list, part};
 use crate::answer::Problem;
 use crate::asked::Asked;
 use crate::board::Cell;
-use crate::options::Scope;
 use crate::page::Page;
 use crate::past::{self, Past};
+use crate::scope::Scope;
 
 /// Entries of each list beside the matrix.
 const MAX_LISTED: usize = 8;

@@ -7,9 +7,9 @@ use taskpawl_text::{revealed, revealed_line};
 
 use crate::asked::Asked;
 use crate::board::Cell;
-use crate::options::Scope;
 use crate::page::Page;
 use crate::past::Past;
+use crate::scope::Scope;
 
 /// Returns the state of a task as a shape, a colour and a word.
 pub(super) fn state(cell: Cell) -> Markup {

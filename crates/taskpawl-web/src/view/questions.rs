@@ -10,8 +10,8 @@ use super::{call, part};
 use crate::answer::Problem;
 use crate::approvals::is_repeatable;
 use crate::asked::Asked;
-use crate::options::Scope;
 use crate::page::Page;
+use crate::scope::Scope;
 
 /// Elements of a list that are shown.
 const MAX_ITEMS: usize = 50;

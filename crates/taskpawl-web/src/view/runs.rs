@@ -6,10 +6,10 @@ use super::overview::short;
 use super::part;
 use crate::answer::Problem;
 use crate::asked::Asked;
-use crate::options::Scope;
 use crate::page::Page;
 use crate::past;
 use crate::scale::{Scale, WIDTH};
+use crate::scope::Scope;
 use crate::timeline::{Span, Timeline};
 
 /// Runs that are listed.

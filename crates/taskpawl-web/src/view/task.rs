@@ -122,7 +122,7 @@ fn actions(page: &Page, asked: &Asked, task: &Task) -> Markup {
     }
     html! {
         @for button in &buttons { (part::button(asked, button)) }
-        @if asked.scope == crate::options::Scope::Read { p.quiet { "This token only reads: give the commands at a terminal." } }
+        @if asked.scope == crate::scope::Scope::Read { p.quiet { "This token only reads: give the commands at a terminal." } }
     }
 }
 

@@ -5,8 +5,8 @@ use taskpawl::model::value::TaskId;
 use super::{history, part};
 use crate::answer::Problem;
 use crate::asked::Asked;
-use crate::options::Scope;
 use crate::page::Page;
+use crate::scope::Scope;
 
 /// Tasks and events that are listed.
 const MAX_LISTED: usize = 50;
