@@ -103,6 +103,7 @@ commands! {
         Serve = "serve" in serve: Change,
         Token = "token" in token: Change,
         Signal = "signal" in signal: Change,
+        Schedules = "schedules" in schedules: Change,
         Workers = "workers" in workers: Read,
         Retry = "retry" in retry: Change,
         Reopen = "reopen" in reopen: Change,

@@ -86,6 +86,9 @@ pub(crate) enum CliError {
     /// Arguments of tool calls do not fit the tools.
     #[error("the tool calls do not fit their tools")]
     Calls { problems: Vec<Problem> },
+    /// The schedule of a plan is invalid.
+    #[error("the schedule of the plan is invalid")]
+    Schedule { problems: Vec<Problem> },
     /// Tasks of a plan depend on tasks that are neither in the plan nor in the store.
     #[error("{}", if .problems.len() == 1 { "a dependency of the plan does not exist".to_owned() } else { format!("{} dependencies of the plan do not exist", .problems.len()) })]
     References { problems: Vec<Problem> },
@@ -295,6 +298,7 @@ impl CliError {
             | Self::Foreign { .. }
             | Self::NotHere { .. }
             | Self::Calls { .. }
+            | Self::Schedule { .. }
             | Self::NoTerminal { .. }
             | Self::ByAgent { .. }
             | Self::RunAtWork { .. }
@@ -371,6 +375,7 @@ impl CliError {
             Self::Plan { .. }
             | Self::Foreign { .. }
             | Self::Calls { .. }
+            | Self::Schedule { .. }
             | Self::References { .. }
             | Self::Open(_)
             | Self::Run(_)
@@ -389,9 +394,10 @@ impl CliError {
             Self::Plan { file, errors } => problems_of(Some(file), errors),
             Self::Command(Error::Invalid(errors)) => problems_of(None, errors),
             Self::Command(Error::Refused(refusal)) => touches_of(refusal),
-            Self::Calls { problems } | Self::References { problems } | Self::NoPlan { problems, .. } => {
-                problems.clone()
-            }
+            Self::Calls { problems }
+            | Self::Schedule { problems }
+            | Self::References { problems }
+            | Self::NoPlan { problems, .. } => problems.clone(),
             Self::Foreign { errors, .. } => errors.iter().map(foreign).collect(),
             Self::Clap(_)
             | Self::Usage { .. }

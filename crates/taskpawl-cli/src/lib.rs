@@ -50,6 +50,7 @@ mod reference;
 mod remembered;
 mod report;
 mod run_log;
+mod schedules;
 mod schema;
 mod server_tools;
 mod servers;

@@ -2,7 +2,7 @@
 //! field names with those of the plan parser.
 
 use serde_json::{Value, json};
-use taskpawl::model::plan::ParamType;
+use taskpawl::model::plan::{OverlapWord, ParamType, Reaction};
 use taskpawl::model::task::{ERROR_CLASSES, Mode, PlanAccess, Priority, Trigger};
 
 use crate::config::{COLLECTORS, HOSTS, Key, MCP_CONFIGS, NAMED, SANDBOX};
@@ -50,6 +50,25 @@ pub(crate) fn plan() -> Value {
             "type": "integer",
             "minimum": 1,
             "description": "After so many failed tasks a run of the plan starts nothing more",
+        },
+        "schedule": {
+            "description": "The times at which `taskpawl serve --run` runs the plan",
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {
+                    "type": "object",
+                    "required": ["cron"],
+                    "additionalProperties": false,
+                    "properties": {
+                        "cron": {"type": "string", "minLength": 1},
+                        "timezone": {"type": "string", "minLength": 1},
+                        "overlap": words(OverlapWord::ALL.iter().map(|word| word.as_str())),
+                        "expires": {"$ref": "#/$defs/duration"},
+                        "onFailure": words(Reaction::ALL.iter().map(|word| word.as_str())),
+                        "onMissed": words(Reaction::ALL.iter().map(|word| word.as_str())),
+                    },
+                },
+            ],
         },
         "notify": {
             "type": "array",
@@ -514,6 +533,7 @@ mod tests {
         "params": {"target": {"type": "string", "default": "x"}},
         "defaults": {"priority": "high"}, "resources": {"db": 2}, "timeout": "2h",
         "budget": {"calls": 10, "duration": "1h", "cost": 1.5}, "maxFailures": 3, "notify": ["notify-send", "x"],
+        "schedule": {"cron": "0 3 * * *", "timezone": "Europe/Berlin", "overlap": "queue", "expires": "6h", "onMissed": "none"},
         "requires": {"env": ["HOME"]},
         "tasks": [
             "a name alone",

@@ -23,6 +23,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::options::RunOptions;
+use crate::quiet_plans::QuietPlans;
 use crate::scans::sandbox_of;
 use crate::summary::RunSummary;
 
@@ -38,6 +40,8 @@ enum Kind {
     Waiting,
     Failed,
     Finished,
+    /// An event of the host program, with its word.
+    Host(&'static str),
 }
 
 impl Kind {
@@ -46,6 +50,7 @@ impl Kind {
             Self::Waiting => "waiting",
             Self::Failed => "failed",
             Self::Finished => "finished",
+            Self::Host(word) => word,
         }
     }
 }
@@ -80,6 +85,10 @@ pub(crate) struct Notifier {
     argv: Vec<String>,
     /// True if that program runs in the sandbox, as the programs of plans always do.
     is_held: bool,
+    /// Plans whose events the program of the run does not receive.
+    quiet: QuietPlans,
+    /// Whether a call of a quiet plan, and one of another task, has started.
+    started: (bool, bool),
     /// Programs of plans, which receive the events of their own tasks; empty for none. Filled when a plan is first
     /// encountered.
     plans: BTreeMap<String, Vec<String>>,
@@ -92,9 +101,27 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    pub(crate) fn new(place: NotifyContext, argv: Vec<String>, is_held: bool) -> Self {
-        let (plans, queue, running) = (BTreeMap::new(), VecDeque::new(), JoinSet::new());
-        Self { place, argv, is_held, plans, queue, refused: VecDeque::new(), count: 0, running }
+    pub(crate) fn new(place: NotifyContext, options: &RunOptions) -> Self {
+        Self {
+            place,
+            argv: options.notify.clone(),
+            is_held: options.notify_in_sandbox,
+            quiet: options.quiet_plans.clone(),
+            started: (false, false),
+            plans: BTreeMap::new(),
+            queue: VecDeque::new(),
+            refused: VecDeque::new(),
+            count: 0,
+            running: JoinSet::new(),
+        }
+    }
+
+    /// Sends one message of the host program to the program of the run, and waits up to 30 seconds for it. Returns the
+    /// warnings.
+    pub(crate) async fn send(mut self, event: &'static str, details: Map<String, Value>) -> Vec<String> {
+        let (argv, kind) = (self.argv.clone(), Kind::Host(event));
+        self.queue.push_back(Message { argv, kind, tasks: Vec::new(), more: details });
+        self.drain().await
     }
 
     /// Queues a message about a task that waits for an approval.
@@ -114,7 +141,10 @@ impl Notifier {
     /// Queues the messages about the end of the run, and waits up to 30 seconds for all programs. Returns the warnings.
     pub(crate) async fn finish(mut self, summary: &RunSummary) -> Vec<String> {
         let mut targets: Vec<Vec<String>> = self.plans.values().cloned().collect();
-        targets.push(self.argv.clone());
+        // A run that started calls of quiet plans alone is over for the host, which reports it.
+        if self.started != (true, false) {
+            targets.push(self.argv.clone());
+        }
         targets.retain(|argv| !argv.is_empty());
         // A program that several plans name is run once.
         targets.sort();
@@ -124,6 +154,10 @@ impl Notifier {
             let more = more.as_object().cloned().unwrap_or_default();
             self.queue.push_back(Message { argv, kind: Kind::Finished, tasks: Vec::new(), more });
         }
+        self.drain().await
+    }
+
+    async fn drain(&mut self) -> Vec<String> {
         let mut warnings = Vec::new();
         let all = async {
             while self.is_busy() {
@@ -145,6 +179,18 @@ impl Notifier {
         }
     }
 
+    /// Registers the plan of a call that starts.
+    pub(crate) fn note_call(&mut self, plan: Option<&str>) {
+        if plan.is_some_and(|plan| self.quiet.contains(plan)) {
+            self.started.0 = true;
+        } else {
+            self.started.1 = true;
+        }
+        if let Some(plan) = plan {
+            self.note_plan(plan);
+        }
+    }
+
     fn is_busy(&self) -> bool {
         !self.queue.is_empty() || !self.running.is_empty() || !self.refused.is_empty()
     }
@@ -152,6 +198,9 @@ impl Notifier {
     /// Returns the programs that receive events about a task of this plan.
     fn targets(&mut self, plan: Option<&str>) -> Vec<Vec<String>> {
         let mut targets = vec![self.argv.clone()];
+        if plan.is_some_and(|plan| self.quiet.contains(plan)) {
+            targets.clear();
+        }
         if let Some(plan) = plan {
             self.note_plan(plan);
             targets.extend(self.plans.get(plan).filter(|argv| **argv != self.argv).cloned());
@@ -265,9 +314,11 @@ impl Notifier {
     fn text(&self, message: &Message) -> String {
         let mut event = message.more.clone();
         event.insert("event".to_owned(), json!(message.kind.as_str()));
-        event.insert("run".to_owned(), json!(self.place.run));
+        if !matches!(message.kind, Kind::Host(_)) {
+            event.insert("run".to_owned(), json!(self.place.run));
+        }
         event.insert("at".to_owned(), json!(format_time(self.place.manager.source().now())));
-        if message.kind != Kind::Finished {
+        if matches!(message.kind, Kind::Waiting | Kind::Failed) {
             let tasks = &message.tasks;
             event.insert("count".to_owned(), json!(tasks.len()));
             event.insert("tasks".to_owned(), json!(tasks[..tasks.len().min(MAX_LISTED)]));

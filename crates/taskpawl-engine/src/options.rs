@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::approver::Approver;
 use crate::call_executor::{CallExecutor, Offer};
 use crate::observer::Observer;
+use crate::quiet_plans::QuietPlans;
 use crate::variables::RunVariables;
 
 /// Options of a run.
@@ -43,6 +44,8 @@ pub struct RunOptions {
     /// Run `notify` inside the sandbox of the calls, because it was not chosen by the user. Programs that plans name
     /// always run inside.
     pub notify_in_sandbox: bool,
+    /// Plans whose events the host program reports itself: `notify` is not told about them.
+    pub quiet_plans: QuietPlans,
     /// Time limit of the run. Then nothing more starts, and running calls fail with the class `timeout`. `None` leaves
     /// the limit to each plan, for its own tasks. The same holds for `max_failures` and `budget`.
     pub timeout: Option<Period>,

@@ -76,9 +76,7 @@ impl Reporter {
     }
 
     pub(crate) fn call_started(&mut self, started: &StartedCall) {
-        if let Some(plan) = &started.plan {
-            self.notifier.note_plan(plan);
-        }
+        self.notifier.note_call(started.plan.as_deref());
         let task = self.in_flight.entry(started.key);
         let task = task.or_insert_with(|| InFlight { id: started.task.clone(), calls: BTreeMap::new() });
         task.calls.insert(started.call.id.clone(), started.call.spec.tool_name.clone());

@@ -8,7 +8,7 @@ use taskpawl_model::command::{Command, RunStart};
 use taskpawl_model::rules::{DecideError, resolve, resolve_among};
 use taskpawl_model::run::recovery::{CallElsewhere, Recovered, questions_of_policy};
 use taskpawl_model::task::{KeySpace, RunRecord, Status, Task};
-use taskpawl_model::value::{RunId, Selector};
+use taskpawl_model::value::{Map, RunId, Selector};
 use taskpawl_model::view::{Query, View};
 use taskpawl_store::StoreError;
 use taskpawl_tools::{Confinement, Programs};
@@ -164,7 +164,33 @@ impl Engine {
             root: self.project.root.clone(),
             files: self.project.files.join("notify"),
         };
-        Notifier::new(place, options.notify.clone(), options.notify_in_sandbox)
+        Notifier::new(place, options)
+    }
+
+    /// Starts the program [`notify`](RunOptions::notify) of the options with an event of the host program: `TASKPAWL_EVENT`
+    /// is its word, and standard input has the details. Without such a program nothing happens. Returns warnings, such as
+    /// that it failed.
+    ///
+    /// # Errors
+    /// The files of the program cannot be created.
+    pub async fn notify(
+        &self,
+        event: &'static str,
+        details: Map,
+        options: &RunOptions,
+    ) -> Result<Vec<String>, RunError> {
+        if options.notify.is_empty() {
+            return Ok(Vec::new());
+        }
+        let id = RunId::from(self.manager.source().new_id());
+        let temporary = self.temporary_base();
+        let live = LiveRun::start(&self.project.files, &id, self.supervision.clone(), temporary.as_deref())?;
+        let confinement = Arc::new(self.confinement(live.temporary(), None, None));
+        let notifier = self.notifier(&id, live.programs(), &confinement, options);
+        let warnings = notifier.send(event, details).await;
+        live.programs().close().await;
+        live.end().await;
+        Ok(warnings)
     }
 
     /// Returns a tool that a task needs and that no run of this process can have. Tools that a search may find do not

@@ -68,9 +68,9 @@ pub use taskpawl_engine::{
     ApprovalVerdict, Approver, CacheLayers, CallExecutor, CallFailure, ChangedBeyond, EndedEarly, Engine,
     EnvFileError, ExecuteError, FailedTask, FailureGroup, KeySource, LateFilesOfRun, LocalExecutor,
     LocalOptions, NotRun, Observer, Offer, Outcome, Output, OutputPart, OutputStream, Project, PruneOptions,
-    PruneReport, RememberedGrants, RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary,
-    RunUsage, RunVariables, SentCall, SentEnd, SentOutcome, TaskUsage, Ticket, TicketStatus, VariableError,
-    Waiting, keyed_digest,
+    PruneReport, QuietPlans, RememberedGrants, RunControl, RunError, RunEvent, RunOptions, RunSource,
+    RunSummary, RunUsage, RunVariables, SentCall, SentEnd, SentOutcome, TaskUsage, Ticket, TicketStatus,
+    VariableError, Waiting, keyed_digest,
 };
 /// Turns an async function into a tool.
 ///

@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::commands::{calls, parse, proposed};
 use crate::error::{CliError, Problem};
 use crate::failure::MAX_SHOWN;
+use crate::schedules;
 use crate::text::nearest;
 
 /// Apply a plan file. Applying the same file again changes nothing
@@ -82,6 +83,11 @@ impl Takes {
             (false, true) => OnChanged::Keep,
             (false, false) => OnChanged::Refuse,
         }
+    }
+
+    /// Returns the options with these values of parameters alone.
+    pub(crate) fn with_params(params: Vec<(String, String)>) -> Self {
+        Self { params, ..Self::default() }
     }
 
     /// Returns these options as words of a command line, for hints that repeat the command.
@@ -239,6 +245,7 @@ impl PlanFile {
 
     /// Checks the tool calls against the tools of this program.
     pub(crate) fn check(&self, app: &App) -> Result<(), CliError> {
+        schedules::check::refuse(&self.plan, &self.shown)?;
         self.check_in_new_project(app)?;
         // A plan without calls needs no toolbox, and so no configuration of MCP servers.
         if self.plan.tasks.iter().all(|task| task.calls.is_empty()) {

@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::model::command::ApplyReport;
-use taskpawl::model::plan::Plan;
+use taskpawl::model::plan::{Plan, inspect_plan};
 use taskpawl::model::task::{CallSpec, Origin};
-use taskpawl::{ApplyOptions, CheckOptions, CheckProblem, RunVariables, Taskpawl};
+use taskpawl::{ApplyOptions, CheckOptions, CheckProblem, CheckSeverity, RunVariables, Taskpawl};
 
 use self::checking::{checker, explain_tool, has_store};
 use crate::app::App;
@@ -22,6 +22,7 @@ use crate::commands::apply::{PlanText, Takes, text_of};
 use crate::commands::policy::OriginWord;
 use crate::commands::variables::VariableArgs;
 use crate::error::{CliError, Problem};
+use crate::schedules;
 use crate::shown::{Shown, shown};
 use crate::text::{clean, count, style};
 
@@ -185,9 +186,11 @@ pub(super) fn accepted(
     let options = CheckOptions { origin, variables, explain: &|name| explain_tool(app, name) };
     let found = plans.blocking().check_text(&text.text, options)?;
     let lines = found.problems.iter().map(|problem| PlanProblemLine::new(&text.shown, problem));
-    let problems = Problems { problems: lines.collect(), omitted: found.omitted };
-    if found.errors > 0 {
-        report_problems(app, &problems, found.errors)?;
+    let of_schedule = PlanProblemLine::of_schedule(text);
+    let errors = found.errors + usize::from(of_schedule.is_some());
+    let problems = Problems { problems: lines.chain(of_schedule).collect(), omitted: found.omitted };
+    if errors > 0 {
+        report_problems(app, &problems, errors)?;
         return Ok(None);
     }
     Ok(Some(problems))
@@ -207,6 +210,13 @@ impl PlanProblemLine {
         let problem = Problem::at(Some(file), found.at, found.path.clone(), found.message.clone());
         let problem = Problem { hint: found.hint.clone(), ..problem };
         Self { severity: found.severity.as_str(), code: found.code, problem }
+    }
+
+    /// Returns the fault of the schedule, which the library does not check: it has no calendar.
+    fn of_schedule(text: &PlanText) -> Option<Self> {
+        let plan = inspect_plan(&text.text).plan?;
+        let problem = schedules::check::fault(&plan, &text.shown)?;
+        Some(Self { severity: CheckSeverity::Error.as_str(), code: "schedule", problem })
     }
 }
 

@@ -2,9 +2,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
 use serde_json::json;
+use taskpawl::Taskpawl;
 use taskpawl::model::advice::CommandLine;
 use taskpawl::tools::{OwnListener, Power, Ruling};
-use taskpawl::{RunOptions, Taskpawl};
 use taskpawl_http::{ListenError, Listener};
 use taskpawl_mcp::McpServer;
 use taskpawl_web::{Ask, PageOptions, PageServer, Tokens, Words};
@@ -13,12 +13,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::commands::confirm::Terminal;
+use crate::commands::heartbeat::{Heartbeat, Heartbeats};
 use crate::commands::prune::keep_quota;
 use crate::commands::sandbox::SandboxArgs;
-use crate::commands::serve_runs::Runner;
+use crate::commands::serve_runs::{Runner, RunnerOptions};
+use crate::commands::serve_schedules::Scheduler;
 use crate::commands::server_signals::Signals;
 use crate::commands::{history, mcp, page_files, print, running};
 use crate::error::CliError;
+use crate::schedules::Place;
 use crate::text;
 use crate::tokens;
 
@@ -36,6 +39,7 @@ Examples:
   taskpawl serve
   taskpawl serve --read-only
   taskpawl serve --run
+  taskpawl serve --run --heartbeat /run/user/1000/taskpawl.beat
   taskpawl serve --mcp --json
   taskpawl serve --addr 127.0.0.1:8080")]
 pub(crate) struct Args {
@@ -48,6 +52,10 @@ pub(crate) struct Args {
     /// Start runs whenever tasks are ready, and end durable waits. Questions stay open
     #[arg(long, conflicts_with = "read_only")]
     run: bool,
+    /// With --run: show once a minute that it runs, by a request to this address or the time in this file. May be given
+    /// several times
+    #[arg(long, value_name = "URL|FILE", requires = "run")]
+    heartbeat: Vec<Heartbeat>,
     /// Also serve MCP to agents at /mcp, with a token of its own
     #[arg(long)]
     mcp: bool,
@@ -95,11 +103,24 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let runs = if args.run { Some(running::configured(app)?) } else { None };
-    let served = Served { plans: &plans, page: &page, agents: agents.as_ref(), runs };
+    let runner = if args.run { Some(runner(app, args, &plans)?) } else { None };
+    let served = Served { page: &page, agents: agents.as_ref(), runner };
     let ended = runtime.block_on(until_it_ends(app, args, served));
     runtime.shutdown_background();
     finish(app, args, &plans, ended?)
+}
+
+/// Prepares the runs that the server starts by itself.
+fn runner(app: &App, args: &Args, plans: &Taskpawl) -> Result<RunnerOptions, CliError> {
+    let run = running::configured(app)?;
+    let scheduler = Scheduler {
+        plans: plans.clone(),
+        place: Place::find(app)?,
+        options: run.clone(),
+        heartbeats: Heartbeats::new(args.heartbeat.clone()),
+        out: app.out(),
+    };
+    Ok(RunnerOptions { plans: plans.clone(), run, scheduler })
 }
 
 fn finish(app: &App, args: &Args, plans: &Taskpawl, exit: u8) -> Result<ExitCode, CliError> {
@@ -117,8 +138,8 @@ fn start(terminal: Terminal, asks: mpsc::Receiver<Ask>) -> Result<(), CliError> 
 
 /// Serves, then waits for the runs of the page to end. The first signal stops starting calls, the second kills them.
 async fn until_it_ends(app: &App, args: &Args, served: Served<'_>) -> Result<u8, CliError> {
-    let Served { plans, page, agents, runs } = served;
-    let mut runner = runs.map(|options| Runner::start(plans, options));
+    let Served { page, agents, runner } = served;
+    let mut runner = runner.map(Runner::start);
     let stop_of_runner = runner.as_ref().map(Runner::stopper);
     let stop_runs = || {
         page.stop_runs();
@@ -170,11 +191,10 @@ async fn until_it_ends(app: &App, args: &Args, served: Served<'_>) -> Result<u8,
 
 /// Everything that the server serves.
 struct Served<'a> {
-    plans: &'a Taskpawl,
     page: &'a PageServer,
     agents: Option<&'a Agents>,
-    /// The options of runs that the server starts by itself.
-    runs: Option<RunOptions>,
+    /// The runs that the server starts by itself.
+    runner: Option<RunnerOptions>,
 }
 
 /// Waits for an error of the runs; without runs there is none.

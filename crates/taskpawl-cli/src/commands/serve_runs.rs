@@ -9,6 +9,7 @@ use taskpawl::{Error, Manager, RunControl, RunError, RunOptions, Taskpawl};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::serve_schedules::Scheduler;
 use crate::error::CliError;
 
 /// The longest sleep: leases, questions and runs of other processes end without a commit.
@@ -22,21 +23,32 @@ struct Prospect {
     next_wake: Option<Timestamp>,
 }
 
+/// The settings of the runs that a server starts.
+pub(super) struct RunnerOptions {
+    pub(super) plans: Taskpawl,
+    pub(super) run: RunOptions,
+    pub(super) scheduler: Scheduler,
+}
+
 /// The task that starts runs, one after the other.
 pub(super) struct Runner {
-    tasks: JoinSet<Result<(), RunError>>,
+    tasks: JoinSet<Result<(), CliError>>,
     control: RunControl,
     stop: CancellationToken,
 }
 
 impl Runner {
-    /// Starts runs with these options from now on. They have no terminal, so that questions stay open.
-    pub(super) fn start(plans: &Taskpawl, mut options: RunOptions) -> Self {
+    /// Starts runs with these options from now on, and instances of scheduled plans. Runs have no terminal, so that questions
+    /// stay open.
+    pub(super) fn start(options: RunnerOptions) -> Self {
         let (control, stop) = (RunControl::default(), CancellationToken::new());
+        let RunnerOptions { plans, run: mut options, scheduler } = options;
         options.control = control.clone();
         options.wait = false;
         let mut tasks = JoinSet::new();
-        tasks.spawn(keep_running(plans.clone(), options, stop.clone()));
+        let running = keep_running(plans, options, stop.clone());
+        tasks.spawn(async move { running.await.map_err(CliError::from) });
+        tasks.spawn(scheduler.keep(stop.clone()));
         Self { tasks, control, stop }
     }
 
@@ -51,11 +63,10 @@ impl Runner {
 
     /// Waits for the end of the current run after the [stopper](Self::stopper) was called, or for an error.
     pub(super) async fn ended(&mut self) -> Result<(), CliError> {
-        match self.tasks.join_next().await {
-            Some(Ok(ended)) => Ok(ended?),
-            Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
-            None => Ok(()),
+        while let Some(ended) = self.tasks.join_next().await {
+            ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
         }
+        Ok(())
     }
 }
 

@@ -18,6 +18,11 @@ pub(crate) struct Project {
 }
 
 impl Project {
+    #[cfg(test)]
+    pub(crate) fn at(path: &std::path::Path) -> Self {
+        Self { id: None, path: path.to_owned() }
+    }
+
     pub(crate) fn of(context: &Context) -> Result<Self, CliError> {
         let place = context.place()?;
         Ok(Self { id: place.id.clone(), path: real(&place.root) })

@@ -48,6 +48,7 @@ mod reading;
 mod reports;
 mod running;
 mod sandbox;
+mod schedules;
 mod secrets;
 mod serve;
 mod sessions;

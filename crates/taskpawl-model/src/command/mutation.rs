@@ -115,6 +115,7 @@ fn header_field(plan: &Plan) -> Option<&'static str> {
         ("timeout", plan.timeout.is_some()),
         ("budget", plan.budget.is_some()),
         ("maxFailures", plan.max_failures.is_some()),
+        ("schedule", plan.schedule.is_some()),
         ("notify", !plan.notify.is_empty()),
         ("requires", !plan.requires.env.is_empty()),
     ];

@@ -22,6 +22,7 @@ pub fn expand_plan(plan: &Plan) -> Value {
         ("timeout", json!(plan.timeout)),
         ("budget", json!(plan.budget)),
         ("maxFailures", json!(plan.max_failures)),
+        ("schedule", json!(plan.schedule)),
         ("notify", json!(plan.notify)),
         ("tools", json!(plan.tools)),
         ("requires", json!(plan.requires)),

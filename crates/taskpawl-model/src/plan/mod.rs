@@ -18,6 +18,7 @@ mod program;
 mod reader;
 mod reliance;
 mod scalar;
+mod schedule;
 mod site;
 mod sites;
 mod task;
@@ -45,6 +46,7 @@ pub use parse::{
     plan_value, read_plan, read_plan_up_to, task_from_json, yaml_value,
 };
 pub use reliance::Reliance;
+pub use schedule::{OverlapWord, PlanSchedule, Reaction};
 pub use taskpawl_json::Position;
 pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask, Requires};
 pub use vocabulary::{PlanFields, ProposedFields, is_own_field, proposed_fields};

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 
 use super::node::{Content, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
+use super::schedule::SCHEDULE;
 use super::site::Stage;
 use super::vocabulary::{CALL, PLAN, PlanFields, TASK};
 use super::{PlanProblem, Requires};
@@ -90,6 +91,7 @@ pub(super) const OBJECTS: &[(&str, &[&str])] = &[
     ("approval", QUESTION.fields),
     ("cache", CACHE.fields),
     ("budget", BUDGET.fields),
+    ("schedule", SCHEDULE.fields),
     ("requires", REQUIRES.fields),
     ("params", PARAM.fields),
 ];

@@ -297,6 +297,7 @@ impl<'n> Reader<'n> {
             "timeout" => plan.timeout = self.option(node, Self::period),
             "budget" => plan.budget = self.option(node, Self::budget),
             "maxFailures" => plan.max_failures = self.option(node, Self::count),
+            "schedule" => plan.schedule = self.option(node, Self::schedule),
             "tools" => plan.tools = self.texts(node),
             "requires" => plan.requires = self.option(node, Self::requires).unwrap_or_default(),
             "notify" => plan.notify = self.option(node, Self::argv).unwrap_or_default(),

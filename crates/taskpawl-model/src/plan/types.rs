@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use taskpawl_json::Position;
 
-use super::{PlanError, PlanErrors};
+use super::{PlanError, PlanErrors, PlanSchedule};
 use crate::task::spec::{NewCall, TaskSpec, word_enum};
 use crate::value::Map;
 use crate::value::{Period, Shared, TaskId};
@@ -34,6 +34,8 @@ pub struct Plan {
     pub budget: Option<Budget>,
     /// The number of failed tasks after which a run starts nothing more.
     pub max_failures: Option<u32>,
+    /// The times at which a server runs it by itself.
+    pub schedule: Option<PlanSchedule>,
     /// The program, with arguments, to notify when a task waits, fails or finishes.
     pub notify: Vec<String>,
     /// Tools that another program brings: a check does not refuse them as unknown.

@@ -152,6 +152,7 @@ pub(super) fn header(plan: &crate::plan::Plan) -> Map {
     set("timeout", serde_json::json!(plan.timeout));
     set("budget", serde_json::json!(plan.budget));
     set("maxFailures", serde_json::json!(plan.max_failures));
+    set("schedule", serde_json::json!(plan.schedule));
     set("notify", serde_json::json!(plan.notify));
     set("tools", serde_json::json!(plan.tools));
     set("requires", serde_json::json!(plan.all_required()));
