@@ -44,6 +44,7 @@ mod output;
 mod page_commands;
 mod person;
 mod pin;
+mod plan_library;
 mod planner;
 #[cfg(test)]
 mod reference;

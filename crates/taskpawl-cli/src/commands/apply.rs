@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::commands::{calls, parse, proposed};
 use crate::error::{CliError, Problem};
 use crate::failure::MAX_SHOWN;
+use crate::plan_library;
 use crate::schedules;
 use crate::text::nearest;
 
@@ -173,7 +174,18 @@ pub(super) struct PlanText {
 }
 
 impl PlanText {
-    pub(super) fn read(path: &Path) -> Result<Self, CliError> {
+    /// Reads a file, or the plan with a name if there is no such file.
+    pub(super) fn read(app: &App, path: &Path) -> Result<Self, CliError> {
+        let name = path.to_str().filter(|_| plan_library::is_name(path));
+        if let Some(name) = name
+            && let Some(plan) = plan_library::find(app, name)?
+        {
+            // A plan that the program brings lies in no file, like one on standard input.
+            let shown =
+                plan.path.as_ref().map_or_else(|| format!("<{name}>"), |path| path.display().to_string());
+            let path = plan.path.unwrap_or_else(|| PathBuf::from("-"));
+            return Ok(Self { path, shown, text: plan.text });
+        }
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
         Ok(Self { path: path.to_owned(), shown, text: read_text(path, is_stdin)? })
@@ -209,7 +221,7 @@ pub(crate) struct PlanFile {
 impl PlanFile {
     /// Reads a plan and sets its parameters. With `--as`, the plan becomes an instance of that name.
     pub(crate) fn read(app: &App, path: &Path, takes: &Takes) -> Result<Self, CliError> {
-        PlanText::read(path)?.plan(app, takes)
+        PlanText::read(app, path)?.plan(app, takes)
     }
 
     fn of_text(app: &App, text: PlanText, takes: &Takes) -> Result<Self, CliError> {

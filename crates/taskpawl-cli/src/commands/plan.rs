@@ -1,6 +1,7 @@
 mod asking;
 mod change;
 mod checking;
+mod library;
 mod new;
 
 pub(super) use self::change::{refuse_replan, replan};
@@ -26,13 +27,15 @@ use crate::schedules;
 use crate::shown::{Shown, shown};
 use crate::text::{clean, count, style};
 
-/// Make plans from goals, check plan files, and rename plans
+/// Make plans from goals, check, list and copy plan files, and rename plans
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   taskpawl plan new \"Publish version 2\" -o release.yaml
   taskpawl plan check plan.yaml
   taskpawl plan check plan.yaml --param region=eu --json
+  taskpawl plan list
+  taskpawl plan copy release release.yaml
   taskpawl plan rename release release-2025")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -49,6 +52,10 @@ enum What {
     Expand(change::Expand),
     /// List all faults of a plan, and the changes that applying it would make
     Check(Check),
+    /// List the plans that have a name: of the project, of the user, and those that taskpawl brings
+    List,
+    /// Copy a plan with a name to a file, to change it
+    Copy(library::Copy),
     /// Give a plan another name; its tasks keep their ids
     Rename {
         /// The present name
@@ -124,6 +131,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         What::Repair(repair) => change::repair(app, repair),
         What::Expand(expand) => change::expand(app, expand),
         What::Check(check) => run_check(app, check),
+        What::List => library::list(app),
+        What::Copy(copy) => library::copy(app, copy),
         What::Rename { from, to } => rename(app, from, to),
     }
 }
@@ -140,7 +149,7 @@ fn rename(app: &App, from: &str, to: &str) -> Result<ExitCode, CliError> {
 /// Checks a plan file. All problems are on standard output, with exit code 7 if one of them is an error.
 fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
     let variables = check.variables.read(app)?;
-    let text = PlanText::read(&check.file)?;
+    let text = PlanText::read(app, &check.file)?;
     let Some(problems) = accepted(app, &checker(app)?, &text, check.origin.of_calls(), &variables)? else {
         return Ok(ExitCode::from(7));
     };

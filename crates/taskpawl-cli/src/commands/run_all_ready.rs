@@ -232,7 +232,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return forecast::print(app, found, words(args), &told);
     };
     let plans = forecaster(app, args)?;
-    let text = PlanText::read(path)?;
+    let text = PlanText::read(app, path)?;
     if plan::accepted(app, &plans, &text, Origin::Plan, &variables)?.is_none() {
         return Ok(ExitCode::from(7));
     }

@@ -136,7 +136,7 @@ fn refuse_agents(app: &App, by: &'static str) -> Result<(), CliError> {
 
 fn add(app: &App, path: &PathBuf, params: &[(String, String)], is_yes: bool) -> Result<ExitCode, CliError> {
     refuse_agents(app, "schedules add")?;
-    let text = PlanText::read(path)?;
+    let text = PlanText::read(app, path)?;
     let content = text.text.clone();
     let file = text.plan(app, &Takes::with_params(params.to_vec()))?;
     file.refuse_unknown()?;

@@ -36,6 +36,7 @@ mod nested_call;
 mod own_tools;
 mod page_plans;
 mod placement;
+mod plan_library;
 mod planner;
 mod plans;
 mod policy;

@@ -1,0 +1,117 @@
+//! Plans by name: those of the project, of the user, and those that the program brings.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use taskpawl::model::plan::inspect_plan;
+use taskpawl::tools::read_if_there;
+
+use crate::config;
+use crate::context::Context;
+use crate::error::CliError;
+
+/// The largest plan that is read, in bytes.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The endings of plan files.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// The plans that the program brings.
+const BUNDLED: &[(&str, &str)] = &[
+    ("fix", include_str!("../plans/fix.yaml")),
+    ("release", include_str!("../plans/release.yaml")),
+    ("review", include_str!("../plans/review.yaml")),
+    ("triage", include_str!("../plans/triage.yaml")),
+];
+
+/// The owner of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PlanOwner {
+    Project,
+    User,
+    Bundled,
+}
+
+/// A plan with a name.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedPlan {
+    pub(crate) name: String,
+    pub(crate) owner: PlanOwner,
+    /// The file; `None` for a plan that the program brings.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) text: String,
+}
+
+impl NamedPlan {
+    /// Returns the description in the plan, if it can be read.
+    pub(crate) fn description(&self) -> Option<String> {
+        let plan = inspect_plan(&self.text).plan?;
+        plan.extra.get("description").and_then(|text| text.as_str()).map(str::to_owned)
+    }
+}
+
+/// Returns all plans by name. A plan of the project hides one of the user, and that one hides a bundled one.
+pub(crate) fn all(context: &Context) -> Result<Vec<NamedPlan>, CliError> {
+    let mut plans: Vec<NamedPlan> = Vec::new();
+    for (owner, directory) in directories(context) {
+        let found = in_directory(owner, &directory).map_err(|source| CliError::File {
+            action: "read",
+            path: directory,
+            source,
+        })?;
+        let is_new = |plan: &NamedPlan| !plans.iter().any(|other| other.name == plan.name);
+        let found: Vec<NamedPlan> = found.into_iter().filter(is_new).collect();
+        plans.extend(found);
+    }
+    let bundled = BUNDLED.iter().map(|(name, text)| NamedPlan {
+        name: (*name).to_owned(),
+        owner: PlanOwner::Bundled,
+        path: None,
+        text: (*text).to_owned(),
+    });
+    let is_new = |plan: &NamedPlan| !plans.iter().any(|other| other.name == plan.name);
+    let bundled: Vec<NamedPlan> = bundled.filter(is_new).collect();
+    plans.extend(bundled);
+    plans.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(plans)
+}
+
+/// Finds a plan by its name.
+pub(crate) fn find(context: &Context, name: &str) -> Result<Option<NamedPlan>, CliError> {
+    Ok(all(context)?.into_iter().find(|plan| plan.name == name))
+}
+
+/// Returns whether a path may be the name of a plan: it names no file, and has neither a directory nor an ending.
+pub(crate) fn is_name(path: &Path) -> bool {
+    let is_bare = path.components().count() == 1 && path.extension().is_none();
+    is_bare && path.as_os_str() != "-" && path.symlink_metadata().is_err()
+}
+
+fn directories(context: &Context) -> Vec<(PlanOwner, PathBuf)> {
+    let user = config::files(context.environment()).user;
+    let user = user.as_deref().and_then(Path::parent).map(|directory| directory.join("plans"));
+    let project = (PlanOwner::Project, context.root().join(".taskpawl").join("plans"));
+    [Some(project), user.map(|directory| (PlanOwner::User, directory))].into_iter().flatten().collect()
+}
+
+fn in_directory(owner: PlanOwner, directory: &Path) -> io::Result<Vec<NamedPlan>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut plans = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let is_plan = path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()).filter(|_| is_plan) else {
+            continue;
+        };
+        if let Some(text) = read_if_there(&path, MAX_BYTES)? {
+            plans.push(NamedPlan { name: name.to_owned(), owner, path: Some(path.clone()), text });
+        }
+    }
+    Ok(plans)
+}

@@ -1,0 +1,146 @@
+//! Plans by name: listed, copied and run, with an agent that does what its scenario says.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Cli, may_decide};
+
+fn with_agent(turns: &Value) -> Cli {
+    let cli = Cli::new().with_programs();
+    cli.file("agent.py", include_str!("../../../taskpawl-agent/tests/agent.py"));
+    cli.file("scenario.json", &json!({"turns": turns}).to_string());
+    let directory = cli.path(".config/taskpawl");
+    fs::create_dir_all(&directory).unwrap();
+    let config = "[agents.scripted]\ncommand = [\"python3\", \"agent.py\", \"scenario.json\"]\n";
+    fs::write(directory.join("config.toml"), config).unwrap();
+    cli
+}
+
+fn status(cli: &Cli, task: &str) -> String {
+    cli.run(&["show", task, "--json"]).ok().json()["data"]["status"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn plans_are_listed_by_name_and_those_of_the_project_come_first() {
+    let cli = Cli::new().with_programs();
+    let names = |cli: &Cli| -> Vec<(String, String)> {
+        let listed = cli.run(&["plan", "list", "--json"]).ok().json()["data"].clone();
+        let text = |plan: &Value, field: &str| plan[field].as_str().unwrap().to_owned();
+        listed.as_array().unwrap().iter().map(|plan| (text(plan, "name"), text(plan, "owner"))).collect()
+    };
+    let bundled = ["fix", "release", "review", "triage"];
+    assert_eq!(names(&cli), bundled.map(|name| (name.to_owned(), "bundled".to_owned())));
+    for name in bundled {
+        assert!(cli.run(&["plan", "list"]).ok().stdout.contains(name));
+    }
+    fs::create_dir_all(cli.path("work/.taskpawl/plans")).unwrap();
+    fs::create_dir_all(cli.path(".config/taskpawl/plans")).unwrap();
+    let plan = "name: mine\ntasks: [{id: a, run: echo of the project}]\n";
+    cli.file(".taskpawl/plans/fix.yaml", plan);
+    fs::write(cli.path(".config/taskpawl/plans/fix.json"), "{\"tasks\": []}").unwrap();
+    fs::write(cli.path(".config/taskpawl/plans/own.json"), "{\"tasks\": []}").unwrap();
+    let found = names(&cli);
+    assert!(found.contains(&("fix".to_owned(), "project".to_owned())), "{found:?}");
+    assert!(found.contains(&("own".to_owned(), "user".to_owned())), "{found:?}");
+    assert_eq!(found.len(), 5);
+    cli.run(&["run-all-ready", "fix"]).ok();
+    assert_eq!(cli.run(&["logs", "a"]).ok().stdout, "of the project\n");
+    // A file goes before a name.
+    cli.file("fix", "tasks: [{id: b, run: echo of the file}]\n");
+    cli.run(&["run-all-ready", "fix"]).ok();
+    assert_eq!(status(&cli, "b"), "done");
+}
+
+#[test]
+fn a_plan_is_copied_to_a_new_file() {
+    let cli = Cli::new().with_programs();
+    cli.run(&["plan", "copy", "release"]).ok();
+    let text = fs::read_to_string(cli.path("work/release.yaml")).unwrap();
+    assert_eq!(text, include_str!("../../plans/release.yaml"));
+    assert_eq!(cli.run(&["plan", "copy", "release"]).code, Some(2), "the file exists");
+    let unknown = cli.run(&["plan", "copy", "relase", "other.yaml"]);
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("release"), "{unknown}");
+    assert_eq!(cli.run(&["run-all-ready", "unknown"]).code, Some(2));
+}
+
+#[test]
+fn an_issue_is_fixed_checked_and_accepted() {
+    let cli = with_agent(&json!([[{"say": "{\"fixed\": true, \"summary\": \"it was the parser\"}"}]]));
+    let params = ["--param", "issue=it fails", "--param", "check=echo checked", "--param", "agent=scripted"];
+    let run = cli.run(&[&["run-all-ready", "fix"][..], &params].concat());
+    assert_eq!(run.code, Some(3), "{run}");
+    assert_eq!((status(&cli, "check"), status(&cli, "accept")), ("done".to_owned(), "blocked".to_owned()));
+    if may_decide() {
+        cli.by_person(&["approve", "accept"]).ok();
+        cli.run(&["run-all-ready"]).ok();
+        assert_eq!(status(&cli, "accept"), "done");
+    }
+}
+
+#[test]
+fn findings_of_a_review_are_looked_at_again() {
+    let answer = json!({"findings": ["a.rs:1: wrong"], "right": true, "why": "so"}).to_string();
+    let cli = with_agent(&json!([[{"say": answer}]]));
+    for args in [
+        &["init", "-q", "-b", "main"][..],
+        &[
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.org",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "one",
+        ],
+    ] {
+        let done =
+            std::process::Command::new("git").args(args).current_dir(cli.path("work")).status().unwrap();
+        assert!(done.success());
+    }
+    let run = cli.run(&["run-all-ready", "review", "--param", "agent=scripted"]);
+    assert_eq!(run.code, Some(0), "{run}");
+    let found = cli.run(&["list", "--json"]).ok().json()["data"].clone();
+    assert_eq!(found.as_array().unwrap().len(), 4, "one verdict for one finding: {found}");
+}
+
+#[test]
+fn a_release_that_fails_its_check_is_taken_back() {
+    let cli = Cli::new().with_programs();
+    let params = [
+        "--param",
+        "version=1.2",
+        "--param",
+        "build=true",
+        "--param",
+        "check=true",
+        "--param",
+        "verify=false",
+        "--param",
+        "publish=echo $VERSION > published",
+        "--param",
+        "takeBack=rm published; echo $VERSION > back",
+    ];
+    let run = cli.run(&[&["run-all-ready", "release"][..], &params].concat());
+    assert_eq!(run.code, Some(3), "{run}");
+    if may_decide() {
+        cli.by_person(&["approve", "publish"]).ok();
+        assert_eq!(cli.run(&["run-all-ready"]).code, Some(1));
+        assert_eq!(fs::read_to_string(cli.path("work/back")).unwrap(), "1.2\n");
+        assert!(!cli.path("work/published").exists());
+    }
+}
+
+#[test]
+fn a_night_of_triage_asks_about_urgent_work_alone() {
+    for (urgent, code) in [(true, 3), (false, 0)] {
+        let answer = json!({"urgent": urgent, "summary": "one thing"}).to_string();
+        let cli = with_agent(&json!([[{"say": answer}]]));
+        cli.run(&["schedules", "add", "triage", "--param", "agent=scripted"]).ok();
+        let params = ["--param", "incoming=echo it burns", "--param", "agent=scripted"];
+        let run = cli.run(&[&["run-all-ready", "triage"][..], &params].concat());
+        assert_eq!(run.code, Some(code), "{run}");
+    }
+}
