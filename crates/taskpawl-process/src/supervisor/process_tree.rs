@@ -90,14 +90,19 @@ pub(super) fn parent_of(process: Pid) -> Option<Pid> {
 pub fn is_below_supervisor() -> bool {
     let mut process = getpid();
     while let Some(parent) = parent_of(process) {
-        let line = std::fs::read(format!("/proc/{}/cmdline", parent.as_raw_pid())).unwrap_or_default();
-        let words = line.split(|byte| *byte == 0).map(|word| OsStr::from_bytes(word).to_owned());
-        if are_of_supervisor(words, || true) {
+        if is_supervisor(parent) {
             return true;
         }
         process = parent;
     }
     false
+}
+
+/// Returns whether a process is a supervisor, by its command line.
+pub(super) fn is_supervisor(process: Pid) -> bool {
+    let line = std::fs::read(format!("/proc/{}/cmdline", process.as_raw_pid())).unwrap_or_default();
+    let words = line.split(|byte| *byte == 0).map(|word| OsStr::from_bytes(word).to_owned());
+    are_of_supervisor(words, || true)
 }
 
 /// A process together with its parent at the time of discovery.
