@@ -28,10 +28,10 @@ pub(super) struct Checker<'a> {
 
 impl Checker<'_> {
     pub(super) fn task(&self, task: &PlanTask, found: &mut Vec<Problem>) {
-        self.request(task, PlanPart::Task, task.spec.sandbox.as_ref(), found);
+        self.request(task, &PlanPart::Task, task.spec.sandbox.as_ref(), found);
         for (index, call) in task.calls.iter().enumerate() {
             let spec = &call.spec;
-            self.request(task, PlanPart::Tool(index), spec.sandbox.as_ref(), found);
+            self.request(task, &PlanPart::Tool(index), spec.sandbox.as_ref(), found);
             if let Some(message) = unmarked_warning(spec) {
                 let problem = Problem::new(task, PlanPart::Tool(index), "unmarked_expression", message);
                 found.push(problem.with_severity(CheckSeverity::Warning));
@@ -95,7 +95,7 @@ impl Checker<'_> {
     fn request(
         &self,
         task: &PlanTask,
-        part: PlanPart,
+        part: &PlanPart,
         request: Option<&SandboxRequest>,
         found: &mut Vec<Problem>,
     ) {
