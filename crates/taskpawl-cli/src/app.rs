@@ -212,6 +212,8 @@ impl App {
             builder = builder.hidden_place(store);
         }
         if let Ok(state) = store::state_directory(&self.placement()) {
+            // Beside the directory of the stores, which programs cannot see.
+            builder = builder.worktrees(state.with_file_name("taskpawl-worktrees"));
             builder = builder.own_directory(&state).hidden_place(state);
         }
         if let Some(directory) = config::files(self.environment()).user.as_deref().and_then(Path::parent) {

@@ -131,6 +131,7 @@ commands! {
         Graph = "graph" in graph: Read,
         CriticalPath = "critical-path" in critical_path: Read,
         History = "history" in history: Read,
+        Diff = "diff" in diff: ReadFiles,
     }
     "Plan" {
         Apply = "apply" in apply: Add,

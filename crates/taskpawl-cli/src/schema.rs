@@ -388,6 +388,12 @@ fn task_work_fields() -> Value {
         "timeout": {"$ref": "#/$defs/duration"},
         "resources": {"anyOf": [{"$ref": "#/$defs/texts"}, {"$ref": "#/$defs/counts"}]},
         "writes": {"$ref": "#/$defs/texts"},
+        "worktree": {
+            "type": ["boolean", "object"],
+            "additionalProperties": false,
+            "properties": {"branch": {"type": "string"}, "base": {"type": "string"}, "keep": {"type": "boolean"}},
+            "description": "Its calls run in a git worktree on a branch of the task, which ends with a commit",
+        },
         "runsOn": {"$ref": "#/$defs/texts"},
         "sandbox": {"$ref": "#/$defs/sandbox"},
         "trustInputs": {"$ref": "#/$defs/texts"},

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taskpawl_manager::Manager;
+use taskpawl_manager::{Error, Manager};
 use taskpawl_model::task::{ActorKind, SandboxRequest};
 use taskpawl_tools::{
     CallLayer, Confinement, Data, Enforcement, NoSecrets, Registry, Sandbox, SandboxError, SandboxMode,
@@ -21,6 +21,7 @@ use crate::private_tmp::{self, PrivateTmp};
 use crate::recovery;
 use crate::remembered::RememberedGrants;
 use crate::secrets::Reported;
+use crate::worktrees::{KeptWorktree, WorktreeDiff, Worktrees};
 use crate::written::ProjectPaths;
 
 /// Runs plans: starts everything that is ready, in parallel, until nothing more can be done.
@@ -38,6 +39,7 @@ pub struct Engine {
     pub(crate) sandbox: Arc<(SandboxSettings, SandboxPlaces)>,
     pub(crate) data: Data,
     pub(crate) layers: Arc<[Arc<dyn CallLayer>]>,
+    pub(crate) worktrees: Worktrees,
 }
 
 /// Directories and identity of the project that an engine works on.
@@ -67,6 +69,7 @@ impl Engine {
     pub fn of_another(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
         let secrets: Arc<dyn SecretSource> = Arc::new(NoSecrets);
         let sandbox = Arc::new((SandboxSettings::off(), SandboxPlaces::default()));
+        let worktrees = Worktrees::new(&project.root, None);
         let paths = Arc::new(ProjectPaths::new(&project.root));
         let manager = manager.with_redaction(Reported::by(&secrets)).with_paths(paths);
         Self {
@@ -79,6 +82,7 @@ impl Engine {
             sandbox,
             data: Data::default(),
             layers: Arc::default(),
+            worktrees,
         }
     }
 
@@ -126,6 +130,46 @@ impl Engine {
     pub fn with_sandbox(mut self, settings: SandboxSettings, places: SandboxPlaces) -> Self {
         self.sandbox = Arc::new((settings, places));
         self
+    }
+
+    /// Sets the directory for the worktrees of tasks, which projects share. Without it tasks with `worktree` fail. It must not be hidden
+    /// from programs.
+    #[must_use]
+    pub fn with_worktrees(mut self, directory: &Path) -> Self {
+        self.worktrees = Worktrees::new(&self.project.root, Some(directory));
+        self
+    }
+
+    /// Refuses tasks with `worktree` if the project cannot have worktrees. Blocks.
+    ///
+    /// # Errors
+    /// The reason, as a lower-case fragment.
+    pub fn check_worktrees(&self) -> Result<(), String> {
+        self.worktrees.check()
+    }
+
+    /// Returns what a task has changed in its worktree. Blocks.
+    ///
+    /// # Errors
+    /// The task is unknown or has no worktree, or git refuses, as a lower-case fragment.
+    pub fn worktree_diff(&self, task: &str) -> Result<WorktreeDiff, String> {
+        self.worktrees.diff(&self.manager, task)
+    }
+
+    /// Returns the worktrees of the project that are there. Blocks.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn kept_worktrees(&self) -> Result<Vec<KeptWorktree>, Error> {
+        self.worktrees.kept(&self.manager)
+    }
+
+    /// Removes a worktree. Its branch stays. Blocks.
+    ///
+    /// # Errors
+    /// Git refuses, as a lower-case fragment.
+    pub fn remove_worktree(&self, worktree: &KeptWorktree) -> Result<(), String> {
+        self.worktrees.remove(worktree)
     }
 
     /// Sets the values that calls give to the tools of the host.

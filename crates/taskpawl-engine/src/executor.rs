@@ -41,6 +41,7 @@ use crate::secrets::{self, ShellNames, redactor};
 use crate::spans::{RunSpan, TaskSpans};
 use crate::unpassed;
 use crate::variables::{RunVariables, VariableValues};
+use crate::worktrees::RunWorktrees;
 
 /// Time limit of a call if neither the call, its task nor its tool has one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
@@ -129,6 +130,7 @@ struct RunContext {
     root: PathBuf,
     resources: RunResources,
     writers: Writers,
+    worktrees: Arc<RunWorktrees>,
 }
 
 /// The limit that determines the deadline of a call. Used to explain a timeout.
@@ -165,7 +167,13 @@ impl Executor {
         scope: Option<String>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
+        let worktrees = RunWorktrees::new(
+            engine.worktrees.clone(),
+            Arc::clone(&resources.confinement),
+            engine.manager.clone(),
+        );
         let run_context = RunContext {
+            worktrees: Arc::new(worktrees),
             call_manager: manager.clone().with_origin(Origin::Agent).with_kind(ActorKind::Agent),
             source: Arc::clone(engine.manager.source()),
             engine: engine.clone(),
@@ -240,6 +248,7 @@ impl Executor {
                 None => None,
             };
             let (begin, begin_at) = (Instant::now(), source.now());
+            let entered = run_context.worktrees.enter(&started, &mut context).await;
             let broker = Broker::open(call_manager, vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
@@ -254,13 +263,18 @@ impl Executor {
                 is_model,
             });
             let questions = remember(&mut context, steps, &call, &args, tool.as_ref(), vault);
-            let (end, LeftBy { stand_in, hint }) = match (tool, &broker) {
-                (_, Err(error)) => (
+            let (confinement, misplaced) = match entered {
+                Ok(of_worktree) => (of_worktree.unwrap_or_else(|| Arc::clone(confinement)), None),
+                Err(error) => (Arc::clone(confinement), Some(error)),
+            };
+            let (end, LeftBy { stand_in, hint }) = match (misplaced, tool, &broker) {
+                (Some(error), ..) => (failed(error.class, error.message, None), LeftBy::default()),
+                (None, _, Err(error)) => (
                     failed("io", format!("failed to give the call access to the plan: {error}"), None),
                     LeftBy::default(),
                 ),
-                (Some(tool), Ok(_)) => {
-                    match confined(context, confinement, widening(sandbox).and(remembered)).await {
+                (None, Some(tool), Ok(_)) => {
+                    match confined(context, &confinement, widening(sandbox).and(remembered)).await {
                         Ok(mut context) => {
                             variables.fill(&call.spec.tool_name, &mut context);
                             let is_outer = |name: &str| run_context.engine.has_outer_variable(name);
@@ -290,7 +304,7 @@ impl Executor {
                         Err(error) => (not_started(&error, &limit), LeftBy::default()),
                     }
                 }
-                (None, Ok(_)) => (unknown_tool(&call.spec.tool_name), LeftBy::default()),
+                (None, None, Ok(_)) => (unknown_tool(&call.spec.tool_name), LeftBy::default()),
             };
             let cut = cut_parts(&cut, &call.spec, stand_in);
             // The plan access ends before the call is reported, so that nothing can be added in the name of a finished

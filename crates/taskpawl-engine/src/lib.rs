@@ -56,6 +56,7 @@ mod tool_lookup;
 mod unpassed;
 mod variable_key;
 mod variables;
+mod worktrees;
 mod written;
 
 pub use approver::{ApprovalVerdict, Approver};
@@ -80,3 +81,4 @@ pub use summary::{ChangedBeyond, FailedTask, FailureGroup, LateFilesOfRun, NotRu
 pub use taskpawl_model::run::run_loop::{EndedEarly, RunUsage, TaskUsage};
 pub use variable_key::keyed_digest;
 pub use variables::{RunVariables, VariableError};
+pub use worktrees::{KeptWorktree, WorktreeDiff, WorktreeState};

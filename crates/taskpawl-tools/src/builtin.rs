@@ -29,6 +29,8 @@ mod wait;
 #[cfg_attr(not(feature = "builtin-tools"), allow(dead_code, reason = "only the tools for files walk"))]
 mod walk;
 pub(crate) mod words;
+#[cfg(feature = "programs")]
+mod worktree;
 #[cfg(feature = "builtin-tools")]
 mod write_file;
 
@@ -52,9 +54,20 @@ pub(crate) fn local() -> Vec<Arc<dyn Tool>> {
     #[cfg(feature = "builtin-tools")]
     let tools = [Vec::from(of_files()), tools].concat();
     #[cfg(feature = "programs")]
-    let tools =
-        [vec![Arc::new(exec::Exec::new()) as Arc<dyn Tool>, Arc::new(shell::Shell::new())], tools].concat();
+    let tools = [Vec::from(of_programs()), tools, Vec::from(of_worktrees())].concat();
     tools
+}
+
+/// Returns the tools that run programs.
+#[cfg(feature = "programs")]
+fn of_programs() -> [Arc<dyn Tool>; 2] {
+    [Arc::new(exec::Exec::new()), Arc::new(shell::Shell::new())]
+}
+
+/// Returns the tools for the work of tasks in git.
+#[cfg(feature = "programs")]
+fn of_worktrees() -> [Arc<dyn Tool>; 2] {
+    [Arc::new(worktree::WorktreeCommit::new()), Arc::new(worktree::Merge::new())]
 }
 
 /// Returns the tools for files.

@@ -24,6 +24,7 @@ use crate::sandbox::ClosedPlaces;
 use crate::scan::{MAX_SCAN, MIN_SCAN, ScanBounds};
 use crate::steps::SharedJournal;
 use crate::vault::Vault;
+use crate::worktrees::SharedWorktrees;
 
 /// Context of one tool call: its ids, directories, limits, and the sinks for progress and usage.
 ///
@@ -93,6 +94,8 @@ pub struct CallContext {
     pub questions: Option<SharedQuestions>,
     /// Text of the failed verification that sent the call back: it corrects the work of its earlier start.
     pub rework: Option<String>,
+    /// Worktrees of tasks, for the tools that commit and merge; `None` for other tools. See [`TaskWorktrees`](crate::TaskWorktrees).
+    pub worktrees: Option<SharedWorktrees>,
     /// Receives the artifacts of the call. See [`artifact`](Self::artifact).
     pub artifacts: Option<ArtifactSink>,
     /// Secrets of the run, for tools whose own configuration names some; secrets in arguments are already substituted.
@@ -209,6 +212,7 @@ impl CallContext {
             journal: None,
             questions: None,
             rework: None,
+            worktrees: None,
             artifacts: None,
             secrets: None,
         }

@@ -56,6 +56,7 @@ mod steps;
 mod text;
 mod tool;
 mod vault;
+mod worktrees;
 
 pub use adjusted::{AdjustedError, RetryAdvice};
 pub use artifact::{Artifact, ArtifactSink, MAX_ARTIFACTS};
@@ -100,3 +101,4 @@ pub use text::head_of_text;
 pub use tokio_util::sync::CancellationToken;
 pub use tool::{Hints, IntoTool, Tool, ToolCommand, ToolSpec};
 pub use vault::Vault;
+pub use worktrees::{CheckTree, JoinedWork, SharedWorktrees, TaskWorktrees};

@@ -46,6 +46,7 @@ pub struct Builder {
     data: Data,
     layers: Vec<Arc<dyn CallLayer>>,
     finder: Option<Arc<dyn ToolFinder>>,
+    worktrees: Option<PathBuf>,
 }
 
 impl Builder {
@@ -75,6 +76,7 @@ impl Builder {
             data: Data::default(),
             layers: Vec::new(),
             finder: None,
+            worktrees: None,
         }
     }
 
@@ -178,6 +180,13 @@ impl Builder {
     #[must_use]
     pub fn own_directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.directories.push(path.into());
+        self
+    }
+
+    /// Sets the directory for the git worktrees of tasks, which projects share. Without it tasks with `worktree` fail.
+    #[must_use]
+    pub fn worktrees(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.worktrees = Some(directory.into());
         self
     }
 
@@ -317,6 +326,10 @@ impl Builder {
         };
         let engine = engine.with_supervision(self.supervision).with_sandbox(self.sandbox, places);
         let engine = engine.with_data(self.data.clone()).with_layers(self.layers);
+        let engine = match &self.worktrees {
+            Some(directory) => engine.with_worktrees(directory),
+            None => engine,
+        };
         let engine = match self.finder {
             Some(finder) => engine.with_finder(finder),
             None => engine,

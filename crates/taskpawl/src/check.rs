@@ -14,7 +14,7 @@ use taskpawl_model::plan::{
     Inspected, Plan, PlanError, PlanPart, PlanSpot, PlanTask, Position, inspect_plan, locate,
 };
 use taskpawl_model::rules::resolve;
-use taskpawl_model::task::{CallSpec, Origin};
+use taskpawl_model::task::{CallSpec, MERGE_TOOL, Origin};
 use taskpawl_model::value::TaskId;
 use taskpawl_text::nearest;
 
@@ -269,7 +269,19 @@ impl Blocking {
         for task in &plan.tasks {
             checker.task(task, found);
         }
+        self.check_worktrees(plan, found);
         plan.tasks.iter().try_for_each(|task| self.check_outside(plan, task, found))
+    }
+
+    /// Checks that the project can have worktrees, if a task needs one or merges the work of others.
+    fn check_worktrees(&self, plan: &Plan, found: &mut Vec<Problem>) {
+        let merges = |task: &&PlanTask| task.calls.iter().any(|call| call.spec.tool_name == MERGE_TOOL);
+        let task = plan.tasks.iter().find(|task| task.spec.worktree.is_some() || merges(task));
+        if let Some(task) = task
+            && let Err(why) = self.engine.check_worktrees()
+        {
+            found.push(Problem::new(task, PlanPart::Task, "worktree", why));
+        }
     }
 
     /// Checks that the variables are set that the plan requires, or that its calls name.

@@ -66,11 +66,11 @@ pub use printed::{can_be_shown, is_unfinished, kept_text};
 pub use run::{Run, RunBuilder};
 pub use taskpawl_engine::{
     ApprovalVerdict, Approver, CacheLayers, CallExecutor, CallFailure, ChangedBeyond, EndedEarly, Engine,
-    EnvFileError, ExecuteError, FailedTask, FailureGroup, KeySource, LateFilesOfRun, LocalExecutor,
-    LocalOptions, NotRun, Observer, Offer, Outcome, Output, OutputPart, OutputStream, Project, PruneOptions,
-    PruneReport, QuietPlans, RememberedGrants, RunControl, RunError, RunEvent, RunOptions, RunSource,
-    RunSummary, RunUsage, RunVariables, SentCall, SentEnd, SentOutcome, TaskUsage, Ticket, TicketStatus,
-    VariableError, Waiting, keyed_digest,
+    EnvFileError, ExecuteError, FailedTask, FailureGroup, KeptWorktree, KeySource, LateFilesOfRun,
+    LocalExecutor, LocalOptions, NotRun, Observer, Offer, Outcome, Output, OutputPart, OutputStream, Project,
+    PruneOptions, PruneReport, QuietPlans, RememberedGrants, RunControl, RunError, RunEvent, RunOptions,
+    RunSource, RunSummary, RunUsage, RunVariables, SentCall, SentEnd, SentOutcome, TaskUsage, Ticket,
+    TicketStatus, VariableError, Waiting, WorktreeDiff, WorktreeState, keyed_digest,
 };
 /// Turns an async function into a tool.
 ///

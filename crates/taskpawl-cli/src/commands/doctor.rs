@@ -5,11 +5,12 @@ use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::value::TaskId;
 use taskpawl::store::{Diagnostic, Location, PlacementError, Severity};
 use taskpawl::tools::{Enforcement, Isolation, Level, NearRule, NetworkWall, SpawnError, is_in_sandbox};
-use taskpawl::{AskedByRule, CacheLayers, Taskpawl};
+use taskpawl::{AskedByRule, CacheLayers, Taskpawl, WorktreeState};
 
 use crate::app::App;
 use crate::commands::coding_agents;
-use crate::commands::prune::size;
+use crate::commands::print::count;
+use crate::commands::prune::{size, tasks_of};
 use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;
 use crate::shown::{Shown, shown};
@@ -67,6 +68,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         found.extend(near_rules(app, &plans)?);
     }
     found.extend(of_caches(plans.engine().cache_layers()));
+    found.extend(of_worktrees(&plans)?);
     found.extend(coding_agents::note(app)?);
     let tried = plans.engine().probe_sandbox();
     let starts_programs = tried.is_ok();
@@ -145,6 +147,34 @@ fn of_caches(caches: CacheLayers) -> Option<Diagnostic> {
     let remedy = "`taskpawl prune --caches` removes them; packages are downloaded again";
     let note = Diagnostic::new("caches", Severity::Note, "caches", message, remedy);
     (caches.bytes >= NOTED_CACHES).then_some(note)
+}
+
+/// Returns notes about the git worktrees of tasks that are there.
+fn of_worktrees(plans: &Taskpawl) -> Result<Vec<Diagnostic>, CliError> {
+    let kept = plans.engine().kept_worktrees()?;
+    let of = |state, what: &str, remedy: &str| {
+        let all: Vec<_> = kept.iter().filter(|worktree| worktree.state == state).cloned().collect();
+        let message = format!("{} {what}: {}", count(all.len() as u64, "worktree"), tasks_of(&all));
+        (!all.is_empty()).then(|| Diagnostic::new("worktrees", Severity::Note, "worktrees", message, remedy))
+    };
+    let notes = [
+        of(
+            WorktreeState::Open,
+            "of tasks that are not done",
+            "a retry goes on in it; `taskpawl diff TASK` shows the work",
+        ),
+        of(
+            WorktreeState::Done,
+            "of tasks that are done and not merged",
+            "a task with the tool `merge` merges their work and removes it",
+        ),
+        of(
+            WorktreeState::Orphan,
+            "without a task",
+            "`taskpawl prune --worktrees` removes it; the branch stays",
+        ),
+    ];
+    Ok(notes.into_iter().flatten().collect())
 }
 
 /// Returns an engine that can try the sandbox outside of a project, and a note that there is no project.

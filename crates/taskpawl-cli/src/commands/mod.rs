@@ -16,6 +16,7 @@ pub(crate) mod config;
 pub(crate) mod create;
 pub(crate) mod critical_path;
 pub(crate) mod delete;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod done;
 pub(crate) mod explain;

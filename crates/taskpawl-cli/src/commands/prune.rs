@@ -1,13 +1,15 @@
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use taskpawl::{CacheLayers, PruneOptions, PruneReport, Taskpawl};
+use taskpawl::{CacheLayers, KeptWorktree, PruneOptions, PruneReport, Taskpawl, WorktreeState};
 
 use crate::app::App;
 use crate::byte_size;
 use crate::commands::parse;
 use crate::commands::print::count;
+use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;
 
 /// Remove data of old runs. Removes their records, and the output of their calls
@@ -23,8 +25,9 @@ and after 30 days without one.
 Examples:
   taskpawl prune --older-than 30d
   taskpawl prune --quota 1GiB --dry-run
-  taskpawl prune --caches")]
-#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["older_than", "quota", "caches"])))]
+  taskpawl prune --caches
+  taskpawl prune --worktrees")]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["older_than", "quota", "caches", "worktrees"])))]
 pub(crate) struct Args {
     /// Forget runs that ended longer ago, as in 30d or 12h, with their output
     #[arg(long, value_name = "DURATION", value_parser = parse::age)]
@@ -35,6 +38,9 @@ pub(crate) struct Args {
     /// Remove the changes of programs to caches, which lie in layers of the project; packages are downloaded again
     #[arg(long)]
     caches: bool,
+    /// Remove the git worktrees that no task has any more; their branches stay
+    #[arg(long)]
+    worktrees: bool,
     /// Only say what would be removed
     #[arg(long)]
     dry_run: bool,
@@ -47,6 +53,9 @@ struct Pruned {
     report: PruneReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     caches: Option<CacheLayers>,
+    /// The paths of the worktrees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worktrees: Option<Vec<PathBuf>>,
 }
 
 /// Removes data of old runs.
@@ -59,9 +68,21 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         (true, true) => Some(plans.engine().cache_layers()),
         (true, false) => Some(plans.engine().remove_cache_layers()?),
     };
+    let orphans = if args.worktrees { Some(orphans(app, args.dry_run)?) } else { None };
     let out = app.out();
     if out.is_json {
-        return out.data(&Pruned { report, caches });
+        let worktrees = orphans.map(|all| all.into_iter().map(|worktree| worktree.path).collect());
+        return out.data(&Pruned { report, caches, worktrees });
+    }
+    if let Some(orphans) = &orphans {
+        let done = if args.dry_run { "would remove" } else { "removed" };
+        out.remark(&match orphans.len() {
+            0 => "no worktree is without a task".to_owned(),
+            number => format!("{done} {}: {}", count(number as u64, "worktree"), tasks_of(orphans)),
+        });
+        if args.older_than.is_none() && args.quota.is_none() && caches.is_none() {
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     if let Some(caches) = caches {
         let size = size(caches.bytes);
@@ -79,6 +100,30 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.remark(&format!("{left} stay: what open tasks, runs that go on and results need is not removed"));
     }
     out.print(format!("{}\n", said(&report, args.dry_run)))
+}
+
+/// Removes the worktrees that no task has, and returns them.
+fn orphans(app: &App, is_dry: bool) -> Result<Vec<KeptWorktree>, CliError> {
+    let plans = app.onlooker(&SandboxArgs::default())?;
+    let mut kept = plans.engine().kept_worktrees()?;
+    kept.retain(|worktree| worktree.state == WorktreeState::Orphan);
+    if is_dry {
+        return Ok(kept);
+    }
+    kept.retain(|worktree| match plans.engine().remove_worktree(worktree) {
+        Ok(()) => true,
+        Err(why) => {
+            app.out().warn(&format!("the worktree of `{}` stays: {why}", worktree.task));
+            false
+        }
+    });
+    Ok(kept)
+}
+
+/// Lists the tasks of worktrees, at most five of them.
+pub(super) fn tasks_of(worktrees: &[KeptWorktree]) -> String {
+    let tasks: Vec<String> = worktrees.iter().map(|worktree| worktree.task.clone()).collect();
+    taskpawl::model::value::bounded::list(tasks, ", ")
 }
 
 /// Prunes output down to the quota of the configuration, and reports the removal.

@@ -66,3 +66,4 @@ mod variables;
 mod waits;
 mod watch;
 mod widths;
+mod worktrees;

@@ -265,7 +265,10 @@ fn an_agent_proposes_a_plan_in_an_empty_directory() {
     let made = data(&new(&cli, &[]).ok());
     assert_eq!((&made["planning"]["turns"], &made["planning"]["inputTokens"]), (&json!(1), &json!(900)));
     let text = made["text"].as_str().unwrap();
-    assert!(text.starts_with("# Proposed by a planner, `scripted`") && text.contains("- id: write"), "{text}");
+    assert!(
+        text.starts_with("# Proposed by a planner, `scripted`") && text.contains("- id: write"),
+        "{text}"
+    );
     // The agent keeps its sessions in its working directory, which is not that of the project.
     assert!(!cli.path("sessions.json").exists() && !cli.path("work/sessions.json").exists());
     let silent = new(&of_agent(&[" "]), &["--timeout", "20s"]);

@@ -58,6 +58,7 @@ pub(super) struct Marks<'n> {
     pub(super) milestone: Option<Position>,
     pub(super) trigger: Option<Position>,
     pub(super) resources: Option<Position>,
+    pub(super) worktree: Option<Position>,
     /// The position of the subtasks.
     pub(super) subtasks: Option<Position>,
 }

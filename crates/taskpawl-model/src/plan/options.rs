@@ -9,7 +9,9 @@ use super::site::Stage;
 use super::vocabulary::{CALL, PLAN, PlanFields, TASK};
 use super::{PlanProblem, Requires};
 use crate::task::fault;
-use crate::task::{Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest};
+use crate::task::{
+    Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest, Worktree,
+};
 
 pub(super) const PARAM: Shape = Shape {
     what: "a parameter",
@@ -74,6 +76,13 @@ const QUESTION: Shape = Shape {
     required: &[("ask", "`ask`")],
 };
 
+const WORKTREE: Shape = Shape {
+    what: "`worktree`",
+    expected: "`true`, or an object with `branch`, `base` or `keep`",
+    fields: &["branch", "base", "keep"],
+    required: &[],
+};
+
 const CACHE: Shape = Shape {
     what: "`cache`",
     expected: "an object with `inputs` or `key`",
@@ -90,6 +99,7 @@ pub(super) const OBJECTS: &[(&str, &[&str])] = &[
     ("sandbox", SANDBOX.fields),
     ("approval", QUESTION.fields),
     ("cache", CACHE.fields),
+    ("worktree", WORKTREE.fields),
     ("budget", BUDGET.fields),
     ("schedule", SCHEDULE.fields),
     ("requires", REQUIRES.fields),
@@ -234,6 +244,25 @@ impl<'n> Reader<'n> {
     fn on_expiry(&mut self, node: &'n Node<'n>, question: &Question) -> Option<String> {
         let word = self.filled_text(node)?;
         self.checked(node, fault::check_answer(&word, question)).then_some(word)
+    }
+
+    /// Reads the worktree of a task. `false` means none, also against the defaults of the plan.
+    pub(super) fn worktree(&mut self, node: &'n Node<'n>) -> Option<Worktree> {
+        if let Content::Bool(is_wanted) = &node.content {
+            return is_wanted.then(Worktree::default);
+        }
+        let mut worktree = Worktree::default();
+        self.object(node, &WORKTREE, |reader, key, value| match key {
+            "branch" => worktree.branch = reader.option(value, Self::filled_text),
+            "base" => worktree.base = reader.option(value, Self::filled_text),
+            _ => worktree.keep = reader.option(value, Self::flag).unwrap_or_default(),
+        })?;
+        for (field, text) in [("branch", &worktree.branch), ("base", &worktree.base)] {
+            if let Some(text) = text {
+                self.checked(node, fault::check_reference(field, text));
+            }
+        }
+        Some(worktree)
     }
 
     pub(super) fn cache(&mut self, node: &'n Node<'n>) -> Option<Cache> {

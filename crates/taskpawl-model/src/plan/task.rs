@@ -7,7 +7,9 @@ use super::reader::{Reader, Segment};
 use super::vocabulary::{TASK, VERIFY, refused_metadata_field};
 use super::{PlanProblem, PlanTask};
 use crate::task::fault;
-use crate::task::{CallSpec, Mode, NewCall, Priority, TaskSpec, Trigger};
+use crate::task::{
+    CallPart, CallSpec, Mode, NewCall, Priority, TaskSpec, Trigger, WORKTREE_CALL, WORKTREE_TOOL,
+};
 use crate::value::Map;
 use crate::value::TaskId;
 use taskpawl_json::Position;
@@ -86,6 +88,7 @@ impl<'n> Reader<'n> {
         self.verifications(&mut draft.task.calls, entries);
         self.fill_calls(&mut draft, entries);
         self.check(&mut draft);
+        self.end_in_worktree(&mut draft);
         self.drafts.push(draft);
         self.nested(entries, number, depth);
         Some(number)
@@ -159,6 +162,7 @@ impl<'n> Reader<'n> {
             "timeout" => spec.timeout = self.option(node, Self::period),
             "resources" => spec.resources = self.resources(node),
             "writes" => spec.writes = self.checked_texts(node, fault::check_path),
+            "worktree" => spec.worktree = self.option(node, Self::worktree),
             "runsOn" => spec.runs_on = self.checked_texts(node, fault::check_worker_label),
             "sandbox" => spec.sandbox = self.option(node, Self::sandbox),
             "trustInputs" => spec.trust_inputs = self.texts(node),
@@ -311,6 +315,27 @@ impl<'n> Reader<'n> {
         }
     }
 
+    /// Gives a task with a worktree the call that commits its work. A worktree of the defaults is for tasks whose calls can run in one.
+    fn end_in_worktree(&mut self, draft: &mut Draft<'n>) {
+        let Some(worktree) = draft.task.spec.worktree.take() else { return };
+        let calls = &draft.task.calls;
+        let against = fault::against_worktree(&draft.task.spec, calls.iter().map(|call| &*call.spec));
+        match (draft.marks.worktree, against) {
+            (None, Some(_)) => return,
+            (Some(at), Some((with, hint))) => {
+                let problem = PlanProblem::NotWith { field: "worktree", with };
+                self.within(Segment::Key("worktree"), |reader| reader.report_with(at, problem, hint));
+                return;
+            }
+            (_, None) => {}
+        }
+        draft.task.spec.worktree = Some(worktree);
+        if draft.task.calls.iter().all(|call| call.spec.part() != CallPart::Commit) {
+            let spec = CallSpec { tool_name: WORKTREE_TOOL.to_owned(), ..CallSpec::default() };
+            draft.task.calls.push(NewCall { id: Some(WORKTREE_CALL.into()), spec: spec.into() });
+        }
+    }
+
     /// Checks that a task has an id or a name. A task with only an id uses it as its name.
     fn check_named(&mut self, draft: &mut Draft<'n>) {
         if !draft.task.spec.name.is_empty() {
@@ -403,6 +428,7 @@ impl Marks<'_> {
             "milestone" => &mut self.milestone,
             "trigger" => &mut self.trigger,
             "resources" => &mut self.resources,
+            "worktree" => &mut self.worktree,
             _ => return,
         };
         *mark = Some(node.at);

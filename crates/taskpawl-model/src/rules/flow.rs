@@ -10,7 +10,7 @@ use crate::rules::failure::Problem;
 use crate::task::AskedCall;
 use crate::task::policy_hook::PolicyHook;
 use crate::task::record::{CallRecord, TaskRecord};
-use crate::task::spec::{ForEach, Origin};
+use crate::task::spec::{CallPart, ForEach, Origin};
 use crate::task::status::{CallStatus, Status, TaskStatus};
 use crate::task::trust::{UntrustedValue, add_values, trusted_inputs};
 use crate::value::Map;
@@ -87,7 +87,7 @@ fn task_data(
             items.map_or((None, Vec::new()), |(values, from)| (Some(values), from))
         }
         Some(_) | None => {
-            let of_work = || calls.iter().filter(|call| !call.spec.verify);
+            let of_work = || calls.iter().filter(|call| call.spec.part() == CallPart::Work);
             (
                 Some(of_work().map(|call| result_of_call(&record, call)).collect()),
                 of_work().map(provenance).collect(),

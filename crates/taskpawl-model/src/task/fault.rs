@@ -4,7 +4,8 @@ use globset::GlobBuilder;
 use serde_json::Value;
 
 use crate::task::spec::{
-    AGENT_TOOL, Approval, CallSpec, ForEach, Links, Question, Repeat, Retry, SandboxRequest, TaskSpec,
+    AGENT_TOOL, Approval, CallPart, CallSpec, ForEach, LOCAL_LABEL, Links, MERGE_TOOL, Question, Repeat,
+    Retry, SandboxRequest, TaskSpec, Worktree,
 };
 use crate::value::paths;
 use crate::value::{ByteSize, IdError, Period, check_id};
@@ -26,6 +27,8 @@ pub const ERROR_CLASSES: &[&str] = &[
     "denied",
     "http",
     "http_status",
+    "git",
+    "conflict",
     "tool_error",
     "server",
     "expression",
@@ -108,6 +111,14 @@ pub enum ValueFault {
         /// The possible answers.
         known: Vec<String>,
     },
+    /// A text that is no name of a branch or a commit.
+    #[error("`{name}` is not the name of a {what}")]
+    Reference {
+        /// The text.
+        name: String,
+        /// `branch` or `commit`.
+        what: &'static str,
+    },
     /// A text that is no identifier.
     #[error(
         "`{text}` is not a valid name: it must begin with a letter or `_` and contain only letters, digits and `_`"
@@ -153,6 +164,7 @@ impl ValueFault {
             Self::Keep { .. } => "let the program write larger output to a file, and pass on its path".to_owned(),
             Self::Range { .. }
             | Self::Blank
+            | Self::Reference { .. }
             | Self::Identifier { .. }
             | Self::Id(_)
             | Self::Type { .. } => String::new(),
@@ -233,6 +245,7 @@ pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
         ("estimate", check_period(spec.estimate)),
         ("resources", spec.resources.values().try_for_each(|count| check_count(*count))),
         ("writes", spec.writes.iter().try_for_each(|path| check_path(path))),
+        ("worktree", check_worktree(spec.worktree.as_ref())),
         ("runsOn", spec.runs_on.iter().try_for_each(|label| check_worker_label(label))),
         ("cache", inputs.clone().try_for_each(|path| check_pattern(path))),
         ("cache", check_texts(cache.and_then(|cache| cache.key.as_ref()))),
@@ -240,6 +253,54 @@ pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
         ("trustInputs", check_texts(&spec.trust_inputs)),
         ("approval", check_approval(spec.approval.as_ref())),
     ])
+}
+
+/// Returns what stands against a worktree of a task, and a hint.
+pub(crate) fn against_worktree<'c>(
+    spec: &TaskSpec,
+    mut calls: impl Iterator<Item = &'c CallSpec> + Clone,
+) -> Option<(&'static str, &'static str)> {
+    if !calls.clone().any(|call| call.part() == CallPart::Work) {
+        return Some(("a task without calls", "give it `run` or `call`: they run in the worktree"));
+    }
+    if !spec.writes.is_empty() {
+        return Some(("writes", "leave out `writes`: no other task writes into the worktree"));
+    }
+    if spec.cache.is_some() {
+        return Some((
+            "cache",
+            "leave out `cache`: its inputs are files of the project, not of the worktree",
+        ));
+    }
+    if spec.runs_on.iter().any(|label| label != LOCAL_LABEL) {
+        return Some(("runsOn", "leave out `runsOn`: worktrees are on the machine of the store"));
+    }
+    if calls.any(|call| call.tool_name == MERGE_TOOL) {
+        return Some(("a call of `merge`", "give the merge a task of its own: it works on the project"));
+    }
+    None
+}
+
+/// Checks the name of a branch or a commit.
+pub(crate) fn check_reference(field: &str, name: &str) -> Result<(), ValueFault> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control() || "\\:?*[".contains(c);
+    let is_branch = field == "branch";
+    let is_refused = name.starts_with(['-', '/', '.'])
+        || name.ends_with(['/', '.'])
+        || name.contains("..")
+        || name.contains(is_odd)
+        || is_branch
+            && (name.contains(['~', '^', '@'])
+                || name.contains("//")
+                || name.contains("/.")
+                || name.strip_suffix(".lock").is_some());
+    if is_refused {
+        return Err(ValueFault::Reference {
+            name: shortened(name),
+            what: if is_branch { "branch" } else { "commit" },
+        });
+    }
+    Ok(())
 }
 
 /// Returns the part that a task with `rework` lacks, and a hint.
@@ -340,6 +401,12 @@ fn check_for_each(for_each: &ForEach) -> Result<(), ValueFault> {
 fn check_repeat(repeat: &Repeat) -> Result<(), ValueFault> {
     check_text(&repeat.until)?;
     check_count(repeat.max)
+}
+
+fn check_worktree(worktree: Option<&Worktree>) -> Result<(), ValueFault> {
+    let Some(worktree) = worktree else { return Ok(()) };
+    worktree.branch.as_deref().map_or(Ok(()), |name| check_reference("branch", name))?;
+    worktree.base.as_deref().map_or(Ok(()), |name| check_reference("base", name))
 }
 
 fn check_retry(retry: Option<&Retry>) -> Result<(), ValueFault> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::task::gate::{Entry, Gate, GateState, Outcome};
 use crate::task::limits::needs_opening;
 use crate::task::policy_hook::{PolicyDecision, PolicyHook, ProposedCall};
-use crate::task::spec::{CallSpec, Origin, Priority, TaskSpec, Trigger, word_enum};
+use crate::task::spec::{CallPart, CallSpec, Origin, Priority, TaskSpec, Trigger, word_enum};
 use crate::task::status::{BlockedReason, CallStatus, Status, TaskStatus};
 use crate::task::trust::{Origins, UntrustedValue, ValueOrigins};
 use crate::task::wait::WaitingFor;
@@ -292,7 +292,7 @@ impl CallBody {
 impl CallRecord {
     /// Returns the last call that does the work of its task: its result is that of the task.
     pub(crate) fn last_of_work(calls: &[Self]) -> Option<&Self> {
-        calls.iter().rev().find(|call| !call.spec.verify)
+        calls.iter().rev().find(|call| call.spec.part() == CallPart::Work)
     }
 }
 

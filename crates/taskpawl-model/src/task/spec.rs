@@ -122,6 +122,7 @@ pub(crate) const TASK_FIELDS: &[&str] = &[
     "timeout",
     "resources",
     "writes",
+    "worktree",
     "runsOn",
     "sandbox",
     "trustInputs",
@@ -154,6 +155,15 @@ pub const LOCAL_LABEL: &str = "local";
 
 /// Begins the name of the resource that stands for the slots of workers with a label.
 pub const WORKER_RESOURCE: &str = "worker:";
+
+/// The tool that ends the work in a worktree with a commit.
+pub const WORKTREE_TOOL: &str = "worktree_commit";
+
+/// The id of its call, by which expressions read the commit.
+pub const WORKTREE_CALL: &str = "worktree";
+
+/// The tool that merges the work of tasks with worktrees.
+pub const MERGE_TOOL: &str = "merge";
 
 /// The tool whose calls take part in a rework.
 pub const AGENT_TOOL: &str = "agent";
@@ -220,6 +230,9 @@ pub struct TaskSpec {
     /// Paths that it writes. Tasks that write the same paths take turns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
+    /// The git worktree in which its calls run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
     /// Labels of the workers that may run its calls; `local` for the machine of the store.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs_on: Vec<String>,
@@ -337,6 +350,28 @@ impl CallSpec {
     }
 }
 
+/// The part of a task to which a call belongs. The parts follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CallPart {
+    /// The work itself.
+    Work,
+    /// Verifications of it.
+    Verify,
+    /// The commit of a worktree.
+    Commit,
+}
+
+impl CallSpec {
+    /// Returns the part of the task to which the call belongs.
+    pub fn part(&self) -> CallPart {
+        match (self.tool_name.as_str(), self.verify) {
+            (WORKTREE_TOOL, _) => CallPart::Commit,
+            (_, true) => CallPart::Verify,
+            (_, false) => CallPart::Work,
+        }
+    }
+}
+
 /// A tool call with an optional id, as an author writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewCall {
@@ -395,6 +430,21 @@ pub struct Repeat {
     /// The pause between two rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Period>,
+}
+
+/// The `worktree` field: the git worktree of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Worktree {
+    /// The branch; by default `taskpawl/PLAN/TASK`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The commit that it begins with; by default those of the tasks that it needs, or that of the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// True if it stays after the task is merged.
+    #[serde(skip_serializing_if = "is_default")]
+    pub keep: bool,
 }
 
 /// The retry policy of failed calls.

@@ -102,6 +102,22 @@ impl Confinement {
         Self { settings, places, leading, copies, made, making, watch }
     }
 
+    /// Returns the sandbox of calls in a worktree of the project, in which programs may write these parts of its repository.
+    #[must_use]
+    pub fn in_worktree(&self, root: &Path, repository: Vec<PathBuf>) -> Self {
+        let (root, repository) = (root.to_owned(), Some(repository));
+        let places = SandboxPlaces { root, repository, baseline: None, ..self.places.clone() };
+        Self::new(self.settings.clone(), places)
+    }
+
+    /// Returns the parts of the repository behind a worktree that programs may write.
+    fn repository(&self) -> Vec<PathBuf> {
+        match &self.places.repository {
+            Some(parts) => parts.clone(),
+            None => worktree::common(&self.places.root).map(|common| common.directory).into_iter().collect(),
+        }
+    }
+
     /// Returns the sandbox of a call without any request.
     #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
     pub fn plain(&self) -> CallSandbox {
@@ -199,13 +215,13 @@ impl Confinement {
             // First: a directory must exist before the profile is computed, since only existing paths can be covered.
             self.make_own(&rules.may_write);
             let common = worktree::common(root).map(|common| common.directory);
-            let found = self.watch.open(&rules.may_write, common.clone(), bounds)?;
+            let found = self.watch.open(&rules.may_write, common, bounds)?;
             // Repositories are known only after the search of the project, so their protected files are added here.
             let of_repositories = found.repositories.iter().flat_map(|git| repositories::obeyed(git));
             rules.read_only.extend(of_repositories.map(|path| Place { path, opener: Opener::Naming }));
             self.watch.open_beside(opened_in(&rules));
             let unrecorded = self.watch.record();
-            let written = rules.may_write.iter().chain([root]).cloned().chain(common).collect();
+            let written = rules.may_write.iter().chain([root]).cloned().chain(self.repository()).collect();
             let OtherNames { places, gap } = OtherNames::of(&rules.read_only, written, bounds)?;
             rules.read_only.extend(places);
             let gaps = found.gap.iter().cloned().chain(gap).chain(unrecorded).collect();
@@ -249,7 +265,7 @@ impl Confinement {
         let mut write = vec![places.root.clone()];
         write.extend(rules.may_write.iter().filter(is_beside).filter(is_open).cloned());
         write.extend(places.temporary.clone());
-        write.extend(worktree::common(&places.root).map(|common| common.directory));
+        write.extend(self.repository());
 
         let mut read_only = opened(&rules.read_only, Vec::new(), &rules.may_write);
         // A missing path cannot be covered. A gap for each of them would fill every result with paths that the user does not miss. Only
@@ -258,6 +274,8 @@ impl Confinement {
         read_only.retain(|path| is_there(path) || is_within(path, &places.kept));
 
         let mut read = places.readable();
+        // Git reads all of a repository, also where it may write only a part.
+        read.extend(worktree::common(&places.root).map(|common| common.directory));
         read.extend(rules.may_read.iter().filter(is_beside).cloned());
         let named: Vec<_> =
             rules.may_write.iter().chain(&rules.may_read).chain([&places.root]).cloned().collect();

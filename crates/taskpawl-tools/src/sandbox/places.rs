@@ -28,6 +28,8 @@ pub struct SandboxPlaces {
     pub files: Vec<PathBuf>,
     /// Directories that the host opens to some calls for writing without asking, besides those of the settings.
     pub granted: Vec<PathBuf>,
+    /// The parts of its repository that programs in a worktree may write; `None` for all of it.
+    pub repository: Option<Vec<PathBuf>>,
     /// A file of the run that records which files other programs obeyed before it. A run that is killed leaves it behind, so that the next
     /// run can report what is new.
     pub baseline: Option<PathBuf>,

@@ -9,7 +9,7 @@ use crate::rules::draft::Decided;
 use crate::task::event::Change;
 use crate::task::limits::{MAX_DEPTH, is_too_deep};
 use crate::task::record::TaskRecord;
-use crate::task::spec::{CallSpec, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
+use crate::task::spec::{CallPart, CallSpec, NewCall, TASK_FIELDS, TaskSpec, Trigger, WORKTREE_TOOL, to_map};
 use crate::task::status::Status;
 use crate::task::{ValueFault, fault};
 use crate::value::Map;
@@ -142,6 +142,30 @@ pub(super) fn check_rework<'c>(
     }
 }
 
+/// Refuses a worktree without the call that commits its work, and such a call without a worktree.
+pub(super) fn check_worktree<'c>(
+    spec: &TaskSpec,
+    calls: impl Iterator<Item = &'c CallSpec> + Clone,
+) -> Decided<()> {
+    let has_commit = calls.clone().any(|call| call.part() == CallPart::Commit);
+    if spec.worktree.is_none() && has_commit {
+        return Err(invalid("worktree", format!("a call of `{WORKTREE_TOOL}` needs `worktree: true`")).into());
+    }
+    if spec.worktree.is_none() {
+        return Ok(());
+    }
+    if let Some((with, hint)) = fault::against_worktree(spec, calls) {
+        return Err(invalid("worktree", format!("not with {with}; {hint}")).into());
+    }
+    if !has_commit {
+        let problem = format!(
+            "its work is not committed: give `run` or `calls` beside it, or add a call of `{WORKTREE_TOOL}`"
+        );
+        return Err(invalid("worktree", problem).into());
+    }
+    Ok(())
+}
+
 /// Changes one field of a task and records its previous value.
 pub(super) fn change_field(
     record: &mut TaskRecord,
@@ -169,7 +193,7 @@ pub(super) fn change_field(
         }
         _ if TASK_FIELDS.contains(&field) => {
             set_spec_field(&mut record.spec, field, value)?;
-            if ["writes", "runsOn", "cache", "retry", "rework"].contains(&field) {
+            if ["writes", "runsOn", "cache", "retry", "rework", "worktree"].contains(&field) {
                 check_values(&record.spec)?;
             }
         }

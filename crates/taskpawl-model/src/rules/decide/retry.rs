@@ -30,6 +30,7 @@ pub(super) const FINAL: &[&str] = &[
     "blocked_address",
     "secret",
     "denied",
+    "conflict",
     "cancelled",
 ];
 

@@ -9,7 +9,7 @@ use crate::rules::draft::{Decided, Draft};
 use crate::task::asked::Rework;
 use crate::task::event::EventKind;
 use crate::task::record::{CallBody, CallRecord};
-use crate::task::spec::{AGENT_TOOL, Mode};
+use crate::task::spec::{AGENT_TOOL, CallPart, Mode};
 use crate::task::status::CallStatus;
 use crate::value::Key;
 
@@ -20,18 +20,19 @@ const MAX_OUTPUT_BYTES: usize = 8 << 10;
 const MAX_FOUND_BYTES: usize = 32 << 10;
 
 impl Draft<'_> {
-    /// Returns the positions of the calls in the order in which they start: verifications come last.
+    /// Returns the positions of the calls in the order in which they start: the work, its verifications, and the commit.
     pub(super) fn order_of_calls(&mut self, key: Key) -> Decided<Vec<usize>> {
         let calls = self.calls(key)?;
-        let (verifications, mut order): (Vec<usize>, Vec<usize>) =
-            (0..calls.len()).partition(|position| calls[*position].spec.verify);
-        order.extend(verifications);
+        let mut order: Vec<usize> = (0..calls.len()).collect();
+        order.sort_by_key(|position| calls[*position].spec.part());
         Ok(order)
     }
 
-    /// Returns whether a call that is no verification is still to be done.
-    pub(super) fn has_open_work(&mut self, key: Key) -> Decided<bool> {
-        Ok(self.calls(key)?.iter().any(|call| !call.spec.verify && !call.body.status.is_settled()))
+    /// Returns whether a call waits for calls of an earlier part of its task.
+    pub(super) fn waits_for_part(&mut self, key: Key, position: usize) -> Decided<bool> {
+        let calls = self.calls(key)?;
+        let part = calls[position].spec.part();
+        Ok(calls.iter().any(|call| call.spec.part() < part && !call.body.status.is_settled()))
     }
 
     /// Sends a failed verification back to the last agent of the task; false if the task fails with it.
@@ -64,7 +65,8 @@ impl Draft<'_> {
         let id = calls[agent].id.clone();
         let is_sequential = record.spec.mode() == Mode::Sequential;
         for position in 0..self.calls(key)?.len() {
-            let is_after = self.calls(key)?[position].spec.verify || is_sequential && position > agent;
+            let part = self.calls(key)?[position].spec.part();
+            let is_after = part > CallPart::Work || is_sequential && position > agent;
             if position == agent {
                 self.begin_rework(key, position, Rework { round, last, found: Some(found.clone()) })?;
             } else if is_after {

@@ -78,7 +78,7 @@ impl Draft<'_> {
         }
         let (mut pause, mut wait): (_, Option<WaitingFor>) = (None, None);
         for position in self.order_of_calls(key)? {
-            if self.calls(key)?[position].spec.verify && self.has_open_work(key)? {
+            if self.waits_for_part(key, position)? {
                 break;
             }
             match self.calls(key)?[position].body.status {

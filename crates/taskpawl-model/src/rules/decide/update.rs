@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::again::How;
 use super::fields::{
-    change_field, check_milestone, check_own_fields, check_rework, check_trigger, invalid, read_fields,
-    written_context,
+    change_field, check_milestone, check_own_fields, check_rework, check_trigger, check_worktree, invalid,
+    read_fields, written_context,
 };
 use super::follow::{Standing, WHOLE};
 use crate::command::Restart;
@@ -16,7 +16,7 @@ use crate::plan::{PROGRAM_FIELDS, PlanErrors, VERIFY, WORK_FIELDS, spec_fields, 
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::{Change, EventKind};
 use crate::task::record::{CallRecord, PlanRecord, TaskRecord};
-use crate::task::spec::{CallSpec, NewCall, TaskSpec};
+use crate::task::spec::{CallPart, CallSpec, NewCall, TaskSpec};
 use crate::task::status::{BlockedReason, TaskStatus};
 use crate::value::{CallId, Key, Map, Shared};
 use crate::view::ReadGraph;
@@ -68,10 +68,24 @@ impl Draft<'_> {
         if let Some(calls) = &mut calls {
             check_own_fields(&TaskSpec::default(), calls)?;
             // New work is verified as before, unless the update says otherwise.
-            if ["toolCalls", VERIFY].iter().all(|field| !fields.contains_key(*field)) {
-                let kept = self.known_calls(key)?;
-                let kept = kept.iter().filter(|call| call.spec.verify);
-                calls.extend(kept.map(|call| NewCall { id: None, spec: call.spec.clone() }));
+            if !fields.contains_key("toolCalls") {
+                let (kept, is_verified) = (self.known_calls(key)?, !fields.contains_key(VERIFY));
+                let kept = kept.iter().filter(|call| match call.spec.part() {
+                    CallPart::Work => false,
+                    CallPart::Verify => is_verified,
+                    CallPart::Commit => fields
+                        .get("worktree")
+                        .is_none_or(|worktree| !matches!(worktree, Value::Null | Value::Bool(false))),
+                });
+                let of = |call: &CallRecord| NewCall {
+                    id: (call.spec.part() == CallPart::Commit).then(|| call.id.clone()),
+                    spec: call.spec.clone(),
+                };
+                let kept: Vec<NewCall> = kept.map(of).collect();
+                let has_commit = calls.iter().any(|call| call.spec.part() == CallPart::Commit);
+                calls.extend(
+                    kept.into_iter().filter(|call| !has_commit || call.spec.part() != CallPart::Commit),
+                );
             }
         }
         let rest = fields.clone().into_iter().filter(|(name, _)| calls.is_none() || !is_of_work(name));
@@ -148,6 +162,7 @@ impl Draft<'_> {
         let record = self.task(key)?;
         check_milestone(&record.spec, !self.calls(key)?.is_empty())?;
         check_rework(&record.spec, self.calls(key)?.iter().map(|call| &*call.spec))?;
+        check_worktree(&record.spec, self.calls(key)?.iter().map(|call| &*call.spec))?;
         check_trigger(&record.id, &record.spec, !self.dependencies(key)?.is_empty())?;
         if changed.keys().any(|field| field == "toolCalls" || REFERRING.contains(&field.as_str())) {
             self.check_references(key)?;
@@ -220,7 +235,7 @@ pub fn calls_of_update(
     let mut task = spec_fields(spec);
     task.extend(fields.clone());
     task.retain(|name, value| {
-        let is_meant = is_of_work(name) || ["name", "forEach", "repeat"].contains(&name.as_str());
+        let is_meant = is_of_work(name) || ["name", "forEach", "repeat", "worktree"].contains(&name.as_str());
         is_meant && !value.is_null()
     });
     let defaults = plan.and_then(|plan| plan.header.get("defaults"));

@@ -1,0 +1,325 @@
+//! Worktrees of tasks: their calls run in a git worktree on a branch of the task, which ends with a commit.
+
+mod commit;
+mod diff;
+mod fit;
+mod git;
+mod merge;
+mod orphans;
+mod tree;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use taskpawl_manager::Manager;
+use taskpawl_model::command::StartedCall;
+use taskpawl_model::task::{CallPart, MERGE_TOOL, WORKTREE_TOOL};
+use taskpawl_model::value::{Key, TaskId};
+use taskpawl_model::view::{View, ViewResult};
+use taskpawl_tools::{
+    CallContext, CheckTree, Confinement, JoinedWork, ScanBounds, SharedWorktrees, TaskWorktrees, ToolError,
+    Widening,
+};
+
+pub use self::diff::WorktreeDiff;
+use self::git::{Git, GitError, GitResult};
+pub use self::orphans::{KeptWorktree, WorktreeState};
+use self::tree::{Tip, Tree, TreeRequest, path_of, ref_part, remove_tree};
+
+/// The worktrees of a project.
+#[derive(Debug, Clone)]
+pub(crate) struct Worktrees {
+    root: PathBuf,
+    /// The directory with the worktrees; `None` if the host keeps none.
+    base: Option<PathBuf>,
+}
+
+/// Returns the directory of a project's worktrees in that of all projects.
+pub(crate) fn base_of(all: &Path, root: &Path) -> PathBuf {
+    let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let digest = format!("{:x}", Sha256::digest(real.as_os_str().as_encoded_bytes()));
+    let name =
+        real.file_name().map_or_else(|| "project".to_owned(), |name| ref_part(&name.to_string_lossy()));
+    all.join(format!("{name}-{}", &digest[..12]))
+}
+
+impl Worktrees {
+    pub(crate) fn new(root: &Path, all: Option<&Path>) -> Self {
+        Self { root: root.to_owned(), base: all.map(|all| base_of(all, root)) }
+    }
+
+    fn base(&self) -> GitResult<&Path> {
+        self.base.as_deref().ok_or_else(|| GitError::new("this program keeps no worktrees"))
+    }
+
+    /// Returns git in the project. Programs of the project and of worktrees are not run as git.
+    fn git(&self) -> GitResult<Git> {
+        let base = self.base()?;
+        Git::in_project(&self.root, &[&self.root, base])
+    }
+
+    /// Refuses a project that cannot have worktrees.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let checked = self.git().and_then(|git| fit::check(&git, &self.root));
+        checked.map_err(|error| error.message)
+    }
+
+    fn open(&self, request: &TreeRequest) -> GitResult<Tree> {
+        let git = self.git()?;
+        fit::check(&git, &self.root)?;
+        Tree::open(&git, self.base()?, request)
+    }
+}
+
+/// A worktree in use, with the sandbox of the calls in it.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) tree: Tree,
+    pub(crate) confinement: Arc<Confinement>,
+}
+
+/// The place of a worktree that is made at its first use.
+type Slot = Arc<Mutex<Option<Arc<Placed>>>>;
+
+/// The worktrees of the tasks of one run.
+#[derive(Debug)]
+pub(crate) struct RunWorktrees {
+    worktrees: Worktrees,
+    confinement: Arc<Confinement>,
+    manager: Manager,
+    /// By task and generation. The lock of a task is held while its worktree is made: parallel calls need it at once.
+    placed: Mutex<HashMap<(Key, u32), Slot>>,
+}
+
+impl RunWorktrees {
+    pub(crate) fn new(worktrees: Worktrees, confinement: Arc<Confinement>, manager: Manager) -> Self {
+        Self { worktrees, confinement, manager, placed: Mutex::default() }
+    }
+
+    /// Returns the worktree of the task of a call, and makes it if it is not there. Blocks.
+    fn place(&self, started: &StartedCall) -> GitResult<Arc<Placed>> {
+        let slot = {
+            let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(placed.entry((started.key, started.generation)).or_default())
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(placed) = slot.as_ref().filter(|placed| placed.tree.path.is_dir()) {
+            return Ok(Arc::clone(placed));
+        }
+        let tree = self.worktrees.open(&self.request(started)?)?;
+        let confinement = Arc::new(self.confinement.in_worktree(&tree.path, writable(&tree)?));
+        let placed = Arc::new(Placed { tree, confinement });
+        *slot = Some(Arc::clone(&placed));
+        Ok(placed)
+    }
+
+    fn request(&self, started: &StartedCall) -> GitResult<TreeRequest> {
+        let worktree = started.spec.worktree.clone().unwrap_or_default();
+        let tips = self.manager.read(|view| Ok(tips(view, started.key)?));
+        Ok(TreeRequest {
+            plan: started.plan.as_deref().map(str::to_owned),
+            task: started.task.to_string(),
+            generation: started.generation,
+            branch: worktree.branch,
+            base: worktree.base,
+            tips: tips.map_err(|error| GitError::new(error.to_string()))?,
+        })
+    }
+
+    /// Moves a call into the worktree of its task, and gives the tools for worktrees what they need.
+    pub(crate) async fn enter(
+        self: &Arc<Self>,
+        started: &StartedCall,
+        context: &mut CallContext,
+    ) -> Result<Option<Arc<Confinement>>, GitError> {
+        let has_tree = started.spec.worktree.is_some();
+        let tool = started.call.spec.tool_name.as_str();
+        if !has_tree && tool != MERGE_TOOL {
+            return Ok(None);
+        }
+        let placed = if has_tree {
+            let (all, own) = (Arc::clone(self), started.clone());
+            let placed = tokio::task::spawn_blocking(move || all.place(&own)).await;
+            Some(placed.map_err(|error| GitError::new(error.to_string()))??)
+        } else {
+            None
+        };
+        if let Some(placed) = &placed {
+            context.root.clone_from(&placed.tree.path);
+            context.dir.clone_from(&placed.tree.path);
+        }
+        if [WORKTREE_TOOL, MERGE_TOOL].contains(&tool) {
+            let title = if started.spec.name.is_empty() { started.task.as_str() } else { &started.spec.name };
+            let plan = started.plan.as_deref().map_or_else(String::new, |plan| format!("{plan}/"));
+            let of_task = OfTask {
+                run: Arc::clone(self),
+                placed: placed.clone(),
+                plan: started.plan.as_deref().map(str::to_owned),
+                key: started.key,
+                task: started.task.to_string(),
+                message: format!("{plan}{}: {title}", started.task),
+            };
+            context.worktrees = Some(Arc::new(of_task) as SharedWorktrees);
+        }
+        Ok(placed.map(|placed| Arc::clone(&placed.confinement)))
+    }
+}
+
+/// Returns the commits of the tasks that a task needs, in order.
+fn tips(view: &dyn View, key: Key) -> ViewResult<Vec<Tip>> {
+    let mut tips = Vec::new();
+    for on in view.dependencies(key)? {
+        tips.extend(commit_of(view, on)?);
+    }
+    Ok(tips)
+}
+
+/// Returns the commit of a task that is done, if it has a worktree.
+fn commit_of(view: &dyn View, key: Key) -> ViewResult<Option<Tip>> {
+    let Some(record) = view.task(key)? else { return Ok(None) };
+    if record.spec.worktree.is_none() {
+        return Ok(None);
+    }
+    let calls = view.calls(key)?;
+    let call = calls.iter().find(|call| call.spec.tool_name == WORKTREE_TOOL);
+    let result = call.and_then(|call| call.body.result.as_ref());
+    let commit = result.and_then(|result| result.get("commit")).and_then(Value::as_str);
+    Ok(commit.map(|commit| Tip { task: record.id.to_string(), commit: commit.to_owned() }))
+}
+
+/// Returns the parts of the repository that programs in a worktree may write: its private directory, the objects, and the directories
+/// with its reference and the log of it.
+fn writable(tree: &Tree) -> GitResult<Vec<PathBuf>> {
+    let reference = format!("refs/heads/{}", tree.branch);
+    let above = Path::new(&reference).parent().unwrap_or(Path::new("refs/heads")).to_owned();
+    let places = [
+        tree.git_dir.clone(),
+        tree.common.join("objects"),
+        tree.common.join(&above),
+        tree.common.join("logs").join(&above),
+    ];
+    for place in &places {
+        // Only existing paths can be opened.
+        fs::create_dir_all(place)
+            .map_err(|error| GitError::new(format!("failed to create `{}`: {error}", place.display())))?;
+    }
+    Ok(places.to_vec())
+}
+
+impl From<GitError> for ToolError {
+    fn from(error: GitError) -> Self {
+        Self::failed(error.message).with_class(error.class)
+    }
+}
+
+/// The worktrees as one call of a task sees them.
+#[derive(Debug)]
+struct OfTask {
+    run: Arc<RunWorktrees>,
+    placed: Option<Arc<Placed>>,
+    plan: Option<String>,
+    key: Key,
+    task: String,
+    /// Message of the task's commit.
+    message: String,
+}
+
+impl TaskWorktrees for OfTask {
+    fn commit(&self) -> Result<Value, ToolError> {
+        let Some(placed) = &self.placed else {
+            return Err(ToolError::failed("the task has no worktree: give it `worktree: true`").terminal());
+        };
+        let git = self.run.worktrees.git()?;
+        Ok(commit::commit(&git, &placed.tree, &self.message)?)
+    }
+
+    fn join(&self, tasks: &[String], into: Option<&str>) -> Result<JoinedWork, ToolError> {
+        let git = self.run.worktrees.git()?;
+        fit::check(&git, &self.run.worktrees.root)?;
+        let tips = self.tips_of(tasks)?;
+        Ok(merge::join(&git, &tips, into)?)
+    }
+
+    fn check_tree(&self, joined: &JoinedWork, cx: &CallContext) -> Result<CheckTree, ToolError> {
+        let git = self.run.worktrees.git()?;
+        let path = path_of(self.run.worktrees.base()?, self.plan.as_deref(), &format!("{}~check", self.task));
+        merge::make_check_tree(&git, &path, &joined.commit)?;
+        let confinement = self.run.confinement.in_worktree(&path, Vec::new());
+        let sandbox = confinement.of_call(&Widening::default(), &ScanBounds::of_call(cx));
+        Ok(CheckTree { path, sandbox: sandbox.map_err(ToolError::other)? })
+    }
+
+    fn remove_check_tree(&self, tree: &CheckTree) {
+        // A worktree that stays is removed by the next check of the task.
+        if let Ok(git) = self.run.worktrees.git() {
+            drop(remove_tree(&git, &tree.path));
+        }
+    }
+
+    fn land(&self, joined: &JoinedWork) -> Result<Value, ToolError> {
+        let git = self.run.worktrees.git()?;
+        merge::land(&git, joined)?;
+        let kept = self.remove_merged(&git, joined)?;
+        Ok(merge::result(joined, &kept))
+    }
+}
+
+impl OfTask {
+    /// Returns the commits of the tasks that a merge names. They are those of its own plan.
+    fn tips_of(&self, tasks: &[String]) -> Result<Vec<Tip>, ToolError> {
+        let found = self.run.manager.read(|view| {
+            let record = view.task(self.key)?;
+            let names = record.map(|record| record.body.names.clone()).unwrap_or_default();
+            tasks
+                .iter()
+                .map(|task| {
+                    let plain = task.as_str();
+                    let key = match self.plan.as_deref().and_then(|plan| view.plan(plan).ok().flatten()) {
+                        Some(plan) => view.key(plan.stored_id(&plain.into()).as_str())?,
+                        None => None,
+                    };
+                    let key = match key {
+                        Some(key) => Some(key),
+                        None => view.key(names.get(plain).map_or(plain, TaskId::as_str))?,
+                    };
+                    Ok((task.clone(), key.map(|key| commit_of(view, key)).transpose()?))
+                })
+                .collect::<Result<Vec<_>, taskpawl_model::rules::DecideError>>()
+        });
+        let found = found.map_err(ToolError::other)?;
+        found
+            .into_iter()
+            .map(|(task, tip)| match tip {
+                Some(Some(tip)) => Ok(tip),
+                Some(None) => Err(ToolError::failed(format!(
+                    "task `{task}` has no commit: it needs `worktree: true`, and has to be done before the merge"
+                ))),
+                None => Err(ToolError::failed(format!("there is no task `{task}`"))),
+            })
+            .collect()
+    }
+
+    /// Removes the worktrees and branches of merged tasks; returns the tasks whose worktrees stay.
+    fn remove_merged(&self, git: &Git, joined: &JoinedWork) -> GitResult<Vec<String>> {
+        let base = self.run.worktrees.base()?;
+        let mut kept = Vec::new();
+        for (task, commit) in &joined.tasks {
+            let spec = self.run.manager.read(|view| {
+                let key = view.key(task)?;
+                Ok(key.map(|key| view.task(key)).transpose()?.flatten())
+            });
+            let record = spec.map_err(|error| GitError::new(error.to_string()))?;
+            let Some(record) = record else { continue };
+            let path = path_of(base, record.plan.as_deref(), task);
+            let keeps = record.spec.worktree.as_ref().is_some_and(|worktree| worktree.keep);
+            if keeps || !merge::remove_merged(git, &path, commit)? {
+                kept.push(task.clone());
+            }
+        }
+        Ok(kept)
+    }
+}

@@ -1,0 +1,81 @@
+//! Merging: the work of tasks is joined without a work tree, checked, and then the branch moves to it in one step.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use taskpawl_tools::JoinedWork;
+
+use super::git::{Git, GitError, GitResult};
+use super::tree::{Tip, TreeRecord, record_of, remove_tree};
+
+/// Joins the commits of tasks with a branch, one after the other.
+pub(crate) fn join(git: &Git, tips: &[Tip], into: Option<&str>) -> GitResult<JoinedWork> {
+    let into = match into {
+        Some(into) => into.to_owned(),
+        None => git
+            .try_run(&["symbolic-ref", "--quiet", "--short", "HEAD"])?
+            .ok_or_else(|| GitError::new("the project is on no branch: name one with `into`"))?,
+    };
+    let before = git
+        .commit_of(&format!("refs/heads/{into}"))?
+        .ok_or_else(|| GitError::new(format!("there is no branch `{into}`")))?;
+    let mut commit = before.clone();
+    for tip in tips {
+        let (task, message) = (&tip.task, format!("Merge `{}`", tip.task));
+        commit = git.merge(&commit, &tip.commit, &message, &format!("the work of task `{task}`"))?;
+    }
+    let tasks = tips.iter().map(|tip| (tip.task.clone(), tip.commit.clone())).collect();
+    Ok(JoinedWork { into, before, commit, tasks })
+}
+
+pub(crate) fn make_check_tree(git: &Git, path: &Path, commit: &str) -> GitResult<()> {
+    remove_tree(git, path)?;
+    git.run(&["worktree", "add", "--quiet", "--force", "--detach", &path.to_string_lossy(), commit]).map(drop)
+}
+
+/// Moves the branch. Git changes its files and its commit together, or refuses.
+pub(crate) fn land(git: &Git, joined: &JoinedWork) -> GitResult<()> {
+    let JoinedWork { into, before, commit, .. } = joined;
+    if before == commit {
+        return Ok(());
+    }
+    let reference = format!("refs/heads/{into}");
+    if git.commit_of(&reference)?.as_ref() != Some(before) {
+        return Err(GitError::new(format!("branch `{into}` has moved during the merge: run it again")));
+    }
+    let is_here = git.try_run(&["symbolic-ref", "--quiet", "HEAD"])?.as_deref() == Some(&reference);
+    if is_here {
+        return git.run(&["merge", "--ff-only", "--quiet", commit]).map(drop).map_err(|error| GitError {
+            message: format!(
+                "branch `{into}` stays as it was, because its files have changes: {}",
+                error.message
+            ),
+            ..error
+        });
+    }
+    let trees = git.run(&["worktree", "list", "--porcelain"])?;
+    if trees.lines().any(|line| line == format!("branch {reference}")) {
+        return Err(GitError::new(format!("branch `{into}` is checked out in another worktree")));
+    }
+    git.run(&["update-ref", "-m", "taskpawl merge", &reference, commit, before]).map(drop)
+}
+
+/// Removes the worktree of a merged task, and its branch. Returns false if it stays: it has files that are in no commit.
+pub(crate) fn remove_merged(git: &Git, path: &Path, commit: &str) -> GitResult<bool> {
+    let Some(record) = TreeRecord::read(&record_of(path)) else { return Ok(true) };
+    // Without `--force` git keeps a worktree with changes.
+    let is_gone = !path.exists() || git.try_run(&["worktree", "remove", &path.to_string_lossy()])?.is_some();
+    if is_gone {
+        let reference = format!("refs/heads/{}", record.branch);
+        // A branch that has moved since has work that was not merged.
+        git.try_run(&["update-ref", "-d", &reference, commit])?;
+    }
+    Ok(is_gone)
+}
+
+/// Returns the result of a merge.
+pub(crate) fn result(joined: &JoinedWork, kept: &[String]) -> Value {
+    let tasks: serde_json::Map<String, Value> =
+        joined.tasks.iter().map(|(task, commit)| (task.clone(), commit.as_str().into())).collect();
+    json!({"into": joined.into, "before": joined.before, "commit": joined.commit, "tasks": tasks, "kept": kept})
+}

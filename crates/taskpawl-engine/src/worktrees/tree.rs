@@ -1,0 +1,324 @@
+//! The worktree of one task: made once from a recorded start, found again by later runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use taskpawl_tools::make_private_directories;
+
+use super::git::{Git, GitError, GitResult};
+
+/// What a worktree is made from.
+#[derive(Debug)]
+pub(crate) struct TreeRequest {
+    /// The plan of the task.
+    pub(crate) plan: Option<String>,
+    pub(crate) task: String,
+    /// A task that was reopened starts over in a new worktree.
+    pub(crate) generation: u32,
+    /// The branch, if the plan names one.
+    pub(crate) branch: Option<String>,
+    /// The commit to start from, if the plan names one.
+    pub(crate) base: Option<String>,
+    /// The commits of the tasks that it needs, in order.
+    pub(crate) tips: Vec<Tip>,
+}
+
+/// The commit of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tip {
+    pub(crate) task: String,
+    pub(crate) commit: String,
+}
+
+/// A worktree that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tree {
+    pub(crate) path: PathBuf,
+    /// Its private directory in the repository.
+    pub(crate) git_dir: PathBuf,
+    /// The directory that all worktrees of the repository share.
+    pub(crate) common: PathBuf,
+    pub(crate) branch: String,
+    /// The commit that it began with.
+    pub(crate) start: String,
+}
+
+/// The file beside a worktree. It is written before the worktree is made: a run that was killed meanwhile is followed by one that makes
+/// the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TreeRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<String>,
+    pub(crate) task: String,
+    pub(crate) generation: u32,
+    pub(crate) branch: String,
+    pub(crate) start: String,
+    /// Known once the worktree is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) git_dir: Option<PathBuf>,
+}
+
+impl TreeRequest {
+    fn branch(&self) -> String {
+        self.branch.clone().unwrap_or_else(|| {
+            let plan = self.plan.as_deref().map_or_else(|| "tasks".to_owned(), ref_part);
+            format!("taskpawl/{plan}/{}", ref_part(&self.task))
+        })
+    }
+
+    /// Returns the path of the worktree below `base`.
+    pub(crate) fn path(&self, base: &Path) -> PathBuf {
+        path_of(base, self.plan.as_deref(), &self.task)
+    }
+
+    /// Returns the commit to start from: the tips in order, merged into the first of them or into `base`.
+    fn start(&self, git: &Git) -> GitResult<String> {
+        let named = self.base.as_deref();
+        let begin = match (named, self.tips.first()) {
+            (None, Some(tip)) => tip.commit.clone(),
+            (name, _) => {
+                let name = name.unwrap_or("HEAD");
+                git.commit_of(name)?.ok_or_else(|| {
+                    GitError::new(format!("the worktree has no start: there is no commit `{name}`"))
+                })?
+            }
+        };
+        let (mut start, mut joined) = (begin, named.map(str::to_owned));
+        for tip in &self.tips {
+            let before = joined.as_ref().map_or_else(String::new, |joined| format!(" with {joined}"));
+            let message = format!("Join `{}` for `{}`", tip.task, self.task);
+            start = git.merge(
+                &start,
+                &tip.commit,
+                &message,
+                &format!("the work of task `{}`{before}", tip.task),
+            )?;
+            joined = Some(
+                joined
+                    .map_or_else(|| format!("`{}`", tip.task), |joined| format!("{joined}, `{}`", tip.task)),
+            );
+        }
+        Ok(start)
+    }
+}
+
+impl Tree {
+    /// Returns the worktree of a task, and makes it if it is not there.
+    pub(crate) fn open(git: &Git, base: &Path, request: &TreeRequest) -> GitResult<Self> {
+        let (path, branch) = (request.path(base), request.branch());
+        let (file, common) = (record_of(&path), git.common_dir()?);
+        let known = TreeRecord::read(&file);
+        let record = match known.clone().filter(|known| known.generation == request.generation) {
+            Some(record) => {
+                if let Some(tree) = record.tree(&path, &common) {
+                    return Ok(tree);
+                }
+                TreeRecord { git_dir: None, ..record }
+            }
+            None => {
+                let is_own = known.is_some_and(|known| known.branch == branch);
+                if !is_own && git.commit_of(&format!("refs/heads/{branch}"))?.is_some() {
+                    return Err(GitError::new(format!(
+                        "branch `{branch}` exists already, and no worktree of this task made it: delete or rename it"
+                    )));
+                }
+                let record = TreeRecord {
+                    plan: request.plan.clone(),
+                    task: request.task.clone(),
+                    generation: request.generation,
+                    branch,
+                    start: request.start(git)?,
+                    git_dir: None,
+                };
+                remove_tree(git, &path)?;
+                // What an earlier generation left is no part of this one.
+                git.try_run(&["branch", "--quiet", "-D", "--", &record.branch])?;
+                record
+            }
+        };
+        record.write(&file)?;
+        record.make(git, &path, &file, common)
+    }
+}
+
+impl TreeRecord {
+    pub(crate) fn read(file: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(file).ok()?).ok()
+    }
+
+    fn write(&self, file: &Path) -> GitResult<()> {
+        let failed =
+            |error: std::io::Error| GitError::new(format!("failed to write `{}`: {error}", file.display()));
+        if let Some(directory) = file.parent() {
+            make_private_directories(directory).map_err(failed)?;
+        }
+        let text = serde_json::to_vec(self).expect("BUG: a record is always valid JSON");
+        let part = file.with_extension("part");
+        fs::write(&part, text).and_then(|()| fs::rename(&part, file)).map_err(failed)
+    }
+
+    fn tree(&self, path: &Path, common: &Path) -> Option<Tree> {
+        let git_dir = self.git_dir.clone().filter(|git_dir| git_dir.is_dir() && path.is_dir())?;
+        let (branch, start) = (self.branch.clone(), self.start.clone());
+        Some(Tree { path: path.to_owned(), git_dir, common: common.to_owned(), branch, start })
+    }
+
+    fn make(mut self, git: &Git, path: &Path, file: &Path, common: PathBuf) -> GitResult<Tree> {
+        remove_tree(git, path)?;
+        let text = path.to_string_lossy();
+        let tip = git.commit_of(&format!("refs/heads/{}", self.branch))?;
+        // A branch that went on from the start has work of an earlier run.
+        let has_work = match &tip {
+            Some(tip) => git.is_ancestor(&self.start, tip)?,
+            None => false,
+        };
+        if has_work {
+            git.run(&["worktree", "add", "--quiet", "--force", &text, &self.branch])?;
+        } else {
+            git.run(&["worktree", "add", "--quiet", "--force", "-B", &self.branch, &text, &self.start])?;
+        }
+        // No program has run in it yet, so its `.git` file is that of git.
+        let git_dir = git.run(&["-C", &text, "rev-parse", "--absolute-git-dir"])?;
+        self.git_dir = Some(PathBuf::from(git_dir));
+        self.write(file)?;
+        let (branch, start) = (self.branch.clone(), self.start.clone());
+        self.tree(path, &common).ok_or_else(|| {
+            GitError::new(format!("git made no worktree at `{text}` for {branch} from {start}"))
+        })
+    }
+}
+
+/// Removes a worktree with everything in it. Its branch stays.
+pub(crate) fn remove_tree(git: &Git, path: &Path) -> GitResult<()> {
+    git.try_run(&["worktree", "remove", "--force", "--force", &path.to_string_lossy()])?;
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(GitError::new(format!("failed to remove `{}`: {error}", path.display())));
+        }
+        _ => {}
+    }
+    git.try_run(&["worktree", "prune"])?;
+    Ok(())
+}
+
+/// Returns the path of a task's worktree.
+pub(crate) fn path_of(base: &Path, plan: Option<&str>, task: &str) -> PathBuf {
+    base.join(plan.map_or_else(|| "tasks".to_owned(), ref_part)).join(ref_part(task))
+}
+
+/// Returns the path of the record beside a worktree.
+pub(crate) fn record_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".json");
+    name.into()
+}
+
+/// Returns a name as a part of a branch and a path. Names that git does not take get a digest, so that two of them stay apart.
+pub(crate) fn ref_part(name: &str) -> String {
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    let plain = plain.replace("..", "-.");
+    let lower = plain.to_ascii_lowercase();
+    let is_refused = plain.starts_with(['.', '-'])
+        || plain.ends_with('.')
+        || [".lock", ".json"].iter().any(|end| lower.ends_with(end));
+    if plain == name && !is_refused && !name.is_empty() {
+        return plain;
+    }
+    let digest = format!("{:x}", Sha256::digest(name));
+    format!(
+        "{}-{}",
+        plain.trim_matches(['.', '-']).replace(".lock", "-lock").replace(".json", "-json"),
+        &digest[..8]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a repository with one commit, and returns git in it with the directory for worktrees.
+    fn repository() -> (tempfile::TempDir, Git, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap().join("project");
+        fs::create_dir(&root).unwrap();
+        let git = Git::in_project(&root, &[]).unwrap();
+        git.run(&["init", "-q", "-b", "main"]).unwrap();
+        fs::write(root.join("a"), "1").unwrap();
+        git.run(&["add", "."]).unwrap();
+        git.commit("first").unwrap();
+        let base = root.with_file_name("trees");
+        (directory, git, base)
+    }
+
+    fn request(generation: u32) -> TreeRequest {
+        let (plan, task) = (Some("p".to_owned()), "t".to_owned());
+        TreeRequest { plan, task, generation, branch: None, base: None, tips: Vec::new() }
+    }
+
+    fn save(git: &Git, tree: &Tree, name: &str) -> String {
+        fs::write(tree.path.join(name), name).unwrap();
+        let result = super::super::commit::commit(git, tree, name).unwrap();
+        result["commit"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_worktree_is_made_once_and_found_again() {
+        let (_directory, git, base) = repository();
+        let tree = Tree::open(&git, &base, &request(0)).unwrap();
+        fs::write(tree.path.join("work"), "").unwrap();
+        assert_eq!(Tree::open(&git, &base, &request(0)).unwrap(), tree);
+        assert!(tree.path.join("work").exists());
+        let first = save(&git, &tree, "b");
+        assert_eq!(save(&git, &tree, "b"), first, "a commit that was made is found again");
+    }
+
+    #[test]
+    fn a_run_that_was_killed_while_it_made_one_is_followed_by_one_that_makes_the_same() {
+        let (_directory, git, base) = repository();
+        let tree = Tree::open(&git, &base, &request(0)).unwrap();
+        let file = record_of(&tree.path);
+        // The project has moved on, and the record is as it was before the worktree was complete.
+        git.run(&["rm", "-q", "a"]).unwrap();
+        git.commit("second").unwrap();
+        let record = TreeRecord { git_dir: None, ..TreeRecord::read(&file).unwrap() };
+        record.write(&file).unwrap();
+        fs::remove_file(tree.path.join(".git")).unwrap();
+        let again = Tree::open(&git, &base, &request(0)).unwrap();
+        assert_eq!((&again.start, &again.branch), (&tree.start, &tree.branch));
+        // Work that was committed before the directory was lost stays.
+        let commit = save(&git, &again, "b");
+        fs::remove_dir_all(&again.path).unwrap();
+        let last = Tree::open(&git, &base, &request(0)).unwrap();
+        assert_eq!(git.in_worktree(&last.path, &last.git_dir).commit_of("HEAD").unwrap(), Some(commit));
+    }
+
+    #[test]
+    fn another_generation_starts_over_and_foreign_branches_are_kept() {
+        let (_directory, git, base) = repository();
+        let tree = Tree::open(&git, &base, &request(0)).unwrap();
+        save(&git, &tree, "b");
+        let next = Tree::open(&git, &base, &request(1)).unwrap();
+        assert!(!next.path.join("b").exists());
+        git.run(&["branch", "taken"]).unwrap();
+        let own = TreeRequest { task: "u".to_owned(), branch: Some("taken".to_owned()), ..request(0) };
+        let refused = Tree::open(&git, &base, &own).unwrap_err();
+        assert!(refused.message.contains("branch `taken` exists already"), "{refused}");
+    }
+
+    #[test]
+    fn names_become_parts_of_branches_that_stay_apart() {
+        assert_eq!(ref_part("a.b-c_1"), "a.b-c_1");
+        for name in ["", "a..b", ".a", "a.lock", "a/b", "a b", "ä", "a."] {
+            let part = ref_part(name);
+            assert!(
+                !part.contains("..") && !part.starts_with('.') && !part.contains(['/', ' ']),
+                "{name}: {part}"
+            );
+        }
+        assert_ne!(ref_part("a/b"), ref_part("a b"));
+    }
+}
