@@ -167,7 +167,7 @@ pub(super) fn means(app: &App) -> Result<Means, CliError> {
         capacities: config.run.resources.clone(),
         jobs: Some(jobs),
         absent: Some(app.absent_tools()?),
-        given: Some(Arc::new(app.remembered_grants()?)),
+        given: Some(Arc::new(app.remembered_grants())),
     })
 }
 

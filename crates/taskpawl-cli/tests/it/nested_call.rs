@@ -245,4 +245,7 @@ fn a_nested_run_says_once_that_it_relies_on_the_outer_sandbox() {
     let inner: Value = serde_json::from_str(&read(&cli, "shown.json")).unwrap();
     let sandbox = &inner["data"]["metadata"]["toolCalls"][0]["result"]["sandbox"];
     assert_eq!((&sandbox["nested"], result["sandbox"].get("nested")), (&true.into(), None), "{sandbox}");
+    // The least level is that of the outer sandbox.
+    cli.policy("least_level = 'A'\n");
+    cli.run(&["run-all-ready", "--plan", "outer.json", "--fresh", "--quiet"]).ok();
 }
