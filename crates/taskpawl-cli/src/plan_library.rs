@@ -53,28 +53,25 @@ impl NamedPlan {
     }
 }
 
-/// Returns all plans by name. A plan of the project hides one of the user, and that one hides a bundled one.
+/// Returns all plans by name. A plan of the user hides a bundled one. A plan of the project hides neither: another person or a
+/// program may have written it.
 pub(crate) fn all(context: &Context) -> Result<Vec<NamedPlan>, CliError> {
-    let mut plans: Vec<NamedPlan> = Vec::new();
-    for (owner, directory) in directories(context) {
-        let found = in_directory(owner, &directory).map_err(|source| CliError::File {
-            action: "read",
-            path: directory,
-            source,
-        })?;
-        let is_new = |plan: &NamedPlan| !plans.iter().any(|other| other.name == plan.name);
-        let found: Vec<NamedPlan> = found.into_iter().filter(is_new).collect();
-        plans.extend(found);
-    }
     let bundled = BUNDLED.iter().map(|(name, text)| NamedPlan {
         name: (*name).to_owned(),
         owner: PlanOwner::Bundled,
         path: None,
         text: (*text).to_owned(),
     });
-    let is_new = |plan: &NamedPlan| !plans.iter().any(|other| other.name == plan.name);
-    let bundled: Vec<NamedPlan> = bundled.filter(is_new).collect();
-    plans.extend(bundled);
+    let user = config::files(context.environment()).user;
+    let user = user.as_deref().and_then(Path::parent).map(|directory| directory.join("plans"));
+    let user = user.map(|directory| in_directory(PlanOwner::User, &directory)).transpose()?;
+    let project = in_directory(PlanOwner::Project, &context.root().join(".taskpawl").join("plans"))?;
+    let mut plans: Vec<NamedPlan> = Vec::new();
+    for plan in user.into_iter().flatten().chain(bundled).chain(project) {
+        if !plans.iter().any(|other| other.name == plan.name) {
+            plans.push(plan);
+        }
+    }
     plans.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(plans)
 }
@@ -90,28 +87,24 @@ pub(crate) fn is_name(path: &Path) -> bool {
     is_bare && path.as_os_str() != "-" && path.symlink_metadata().is_err()
 }
 
-fn directories(context: &Context) -> Vec<(PlanOwner, PathBuf)> {
-    let user = config::files(context.environment()).user;
-    let user = user.as_deref().and_then(Path::parent).map(|directory| directory.join("plans"));
-    let project = (PlanOwner::Project, context.root().join(".taskpawl").join("plans"));
-    [Some(project), user.map(|directory| (PlanOwner::User, directory))].into_iter().flatten().collect()
-}
-
-fn in_directory(owner: PlanOwner, directory: &Path) -> io::Result<Vec<NamedPlan>> {
+fn in_directory(owner: PlanOwner, directory: &Path) -> Result<Vec<NamedPlan>, CliError> {
+    let failed = |source| CliError::File { action: "read", path: directory.to_owned(), source };
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
+        entries => entries.map_err(failed)?,
     };
     let mut plans = Vec::new();
     for entry in entries {
-        let path = entry?.path();
+        let path = entry.map_err(failed)?.path();
         let is_plan = path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
         let Some(name) = path.file_stem().and_then(|name| name.to_str()).filter(|_| is_plan) else {
             continue;
         };
-        if let Some(text) = read_if_there(&path, MAX_BYTES)? {
+        if let Some(text) = read_if_there(&path, MAX_BYTES).map_err(failed)? {
             plans.push(NamedPlan { name: name.to_owned(), owner, path: Some(path.clone()), text });
         }
     }
+    // Two files of one name: the order of a directory is none.
+    plans.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(plans)
 }

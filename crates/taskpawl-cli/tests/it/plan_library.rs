@@ -22,7 +22,7 @@ fn status(cli: &Cli, task: &str) -> String {
 }
 
 #[test]
-fn plans_are_listed_by_name_and_those_of_the_project_come_first() {
+fn plans_are_listed_by_name_and_those_of_the_project_hide_no_others() {
     let cli = Cli::new().with_programs();
     let names = |cli: &Cli| -> Vec<(String, String)> {
         let listed = cli.run(&["plan", "list", "--json"]).ok().json()["data"].clone();
@@ -37,14 +37,22 @@ fn plans_are_listed_by_name_and_those_of_the_project_come_first() {
     fs::create_dir_all(cli.path("work/.taskpawl/plans")).unwrap();
     fs::create_dir_all(cli.path(".config/taskpawl/plans")).unwrap();
     let plan = "name: mine\ntasks: [{id: a, run: echo of the project}]\n";
-    cli.file(".taskpawl/plans/fix.yaml", plan);
-    fs::write(cli.path(".config/taskpawl/plans/fix.json"), "{\"tasks\": []}").unwrap();
+    for name in ["fix", "own", "ours"] {
+        cli.file(&format!(".taskpawl/plans/{name}.yaml"), plan);
+    }
+    fs::write(cli.path(".config/taskpawl/plans/triage.json"), "{\"tasks\": []}").unwrap();
     fs::write(cli.path(".config/taskpawl/plans/own.json"), "{\"tasks\": []}").unwrap();
     let found = names(&cli);
-    assert!(found.contains(&("fix".to_owned(), "project".to_owned())), "{found:?}");
-    assert!(found.contains(&("own".to_owned(), "user".to_owned())), "{found:?}");
-    assert_eq!(found.len(), 5);
-    cli.run(&["run-all-ready", "fix"]).ok();
+    let expected = [
+        ("fix", "bundled"),
+        ("ours", "project"),
+        ("own", "user"),
+        ("release", "bundled"),
+        ("review", "bundled"),
+        ("triage", "user"),
+    ];
+    assert_eq!(found, expected.map(|(name, owner)| (name.to_owned(), owner.to_owned())));
+    cli.run(&["run-all-ready", "ours"]).ok();
     assert_eq!(cli.run(&["logs", "a"]).ok().stdout, "of the project\n");
     // A file goes before a name.
     cli.file("fix", "tasks: [{id: b, run: echo of the file}]\n");
