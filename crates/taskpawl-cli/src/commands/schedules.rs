@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -134,7 +134,7 @@ fn refuse_agents(app: &App, by: &'static str) -> Result<(), CliError> {
     }
 }
 
-fn add(app: &App, path: &PathBuf, params: &[(String, String)], is_yes: bool) -> Result<ExitCode, CliError> {
+fn add(app: &App, path: &Path, params: &[(String, String)], is_yes: bool) -> Result<ExitCode, CliError> {
     refuse_agents(app, "schedules add")?;
     let text = PlanText::read(app, path)?;
     let content = text.text.clone();

@@ -281,8 +281,9 @@ impl One<'_> {
     }
 
     fn tell(&mut self, event: &'static str, details: Value) {
-        let mut details = details.as_object().cloned().unwrap_or_default();
-        details.insert("schedule".to_owned(), json!(self.schedule.name));
-        self.tick.messages.push(Message { event, details });
+        if let Value::Object(mut details) = details {
+            details.insert("schedule".to_owned(), json!(self.schedule.name));
+            self.tick.messages.push(Message { event, details });
+        }
     }
 }
