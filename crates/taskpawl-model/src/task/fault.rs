@@ -306,14 +306,14 @@ pub(crate) fn check_reference(field: &str, name: &str) -> Result<(), ValueFault>
 /// Returns the part that a task with `rework` lacks, and a hint.
 pub(crate) fn rework<'c>(
     spec: &TaskSpec,
-    calls: impl Iterator<Item = &'c CallSpec> + Clone,
+    mut calls: impl Iterator<Item = &'c CallSpec> + Clone,
 ) -> Option<(&'static str, &'static str)> {
     spec.rework?;
     if !calls.clone().any(|call| call.verify) {
         return Some(("`verify`", "give it `verify`: its failure is what the agent corrects"));
     }
     let is_agent = |call: &CallSpec| !call.verify && call.tool_name == AGENT_TOOL;
-    if calls.clone().any(is_agent) {
+    if calls.any(is_agent) {
         return None;
     }
     Some(("a call of `agent`", "`rework` sends the failure back to an agent; use `retry` for other calls"))

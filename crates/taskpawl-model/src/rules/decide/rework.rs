@@ -88,7 +88,7 @@ impl Draft<'_> {
             asked.question = None;
             asked.rework = Some(rework);
             let asked = Some(asked);
-            *call.body = CallBody { attempts, approval, emitted, usage, asked, ..CallBody::default() };
+            *call.body = CallBody { usage, attempts, approval, emitted, asked, ..CallBody::default() };
         })
         .map(drop)
     }

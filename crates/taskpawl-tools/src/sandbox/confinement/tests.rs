@@ -47,6 +47,7 @@ impl Scene {
             directories: vec![self.at("home/.config/taskpawl"), self.at("own/state")],
             files: vec![self.at("project/tasks.db-journal"), self.at("own/tasks.db-journal")],
             granted: Vec::new(),
+            repository: None,
             baseline: None,
             variables: [("HOME".into(), self.at("home").into())].into(),
         };
