@@ -2,7 +2,7 @@
 //!
 //! The two crates do not know each other, so the conversions between their types are here.
 
-use taskpawl_model::task::{Origin, SandboxRequest};
+use taskpawl_model::task::{MERGE_TOOL, Origin, SandboxRequest};
 use taskpawl_model::task::{PolicyDecision, PolicyHook, ProposedCall};
 use taskpawl_model::value::Map;
 use taskpawl_tools::{CallOrigin, Decision, Policy, PolicyCall, Power, Ruling, SandboxNeed};
@@ -13,6 +13,35 @@ pub(crate) struct PolicyAdapter(pub(crate) Policy);
 
 impl PolicyHook for PolicyAdapter {
     fn authorize(&self, call: &ProposedCall<'_>) -> PolicyDecision {
+        let own = self.decide(call);
+        let Some(check) = check_of_merge(call) else { return own };
+        // The check of a merge is a command: rules for commands hold for it, too.
+        let ProposedCall { origin, sandbox, plan, .. } = call;
+        let command = ProposedCall {
+            tool: "shell",
+            args: &check,
+            origin: *origin,
+            sandbox: sandbox.clone(),
+            plan: *plan,
+        };
+        stricter(own, self.decide(&command))
+    }
+
+    fn version(&self) -> &str {
+        self.0.version()
+    }
+
+    fn trusts_inputs(&self) -> bool {
+        self.0.ruling(Power::TrustInputs).ruling != Ruling::Never
+    }
+
+    fn is_repeatable(&self, tool: &str, args: &Map) -> bool {
+        self.0.is_repeatable(tool, args)
+    }
+}
+
+impl PolicyAdapter {
+    fn decide(&self, call: &ProposedCall<'_>) -> PolicyDecision {
         let sandbox = call.sandbox.as_ref().map(need);
         let decided = self.0.authorize_work(
             &PolicyCall {
@@ -30,18 +59,21 @@ impl PolicyHook for PolicyAdapter {
             (Decision::Deny, why) => PolicyDecision::Deny { why: why.unwrap_or_default() },
         }
     }
+}
 
-    fn version(&self) -> &str {
-        self.0.version()
-    }
+/// Returns the arguments of `shell` for the check of a merge.
+fn check_of_merge(call: &ProposedCall<'_>) -> Option<Map> {
+    let check = call.args.get("check").filter(|_| call.tool == MERGE_TOOL)?;
+    Some(Map::from_iter([("command".to_owned(), check.clone())]))
+}
 
-    fn trusts_inputs(&self) -> bool {
-        self.0.ruling(Power::TrustInputs).ruling != Ruling::Never
-    }
-
-    fn is_repeatable(&self, tool: &str, args: &Map) -> bool {
-        self.0.is_repeatable(tool, args)
-    }
+fn stricter(one: PolicyDecision, other: PolicyDecision) -> PolicyDecision {
+    let rank = |decision: &PolicyDecision| match decision {
+        PolicyDecision::Allow => 0,
+        PolicyDecision::Ask { .. } => 1,
+        PolicyDecision::Deny { .. } => 2,
+    };
+    if rank(&other) > rank(&one) { other } else { one }
 }
 
 pub(crate) fn need(request: &SandboxRequest) -> SandboxNeed {

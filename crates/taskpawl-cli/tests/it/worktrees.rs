@@ -261,3 +261,18 @@ fn the_example_ends_as_its_page_says() {
     assert!(["intro", "usage", "title"].iter().all(|task| report.contains(task)), "{report}");
     assert_eq!(repository.trees(), [""; 0]);
 }
+
+#[test]
+fn rules_for_commands_and_quotes_of_values_hold_for_the_check_of_a_merge() {
+    let repository = Repository::new();
+    let merge =
+        |check: &str| json!({"id": "m", "needs": ["a"], "call": {"merge": {"of": ["a"], "check": check}}});
+    let a = json!({"id": "a", "worktree": true, "run": "printf 'x; touch evil' > a.txt; cat a.txt"});
+    repository.plan(&json!([a, merge("test \"$(cat a.txt)\" = ${{ tasks.a.result.stdout }}")])).ok();
+    assert!(!repository.0.path("work/evil").exists());
+    repository.0.policy("[[rules]]\ndecision = \"deny\"\nargv = \"frobnicate\"\nreason = \"no\"\n");
+    let denied = repository.0.file("q.json", &json!({"name": "q", "tasks": [{"id": "n", "call": {"merge": {"of": ["a"], "check": "frobnicate now"}}}]}).to_string());
+    assert!(denied.exists());
+    let said = repository.0.run(&["plan", "check", "q.json"]).to_string();
+    assert!(said.contains("the policy denies `merge`"), "{said}");
+}

@@ -15,6 +15,7 @@ use super::say::described;
 use super::scan::{OPEN, Piece, pieces};
 use super::shell::{Command, quote};
 use super::shell_place::{Part, data_words};
+use crate::task::spec::MERGE_TOOL;
 use crate::task::trust::{UntrustedValue, add_values};
 use crate::value::Map;
 use crate::value::secret::{
@@ -147,7 +148,7 @@ fn deciding_words(command: &str) -> Result<Vec<(Parsed, usize)>, Fault> {
 
 fn form_of(tool: &str, argument: &str, value: &Value) -> Form {
     match (tool, argument) {
-        ("shell", "command") if value.is_string() => Form::Command,
+        ("shell", "command") | (MERGE_TOOL, "check") if value.is_string() => Form::Command,
         ("write_file", "content") | ("edit_file", "new") | ("log", "message") => Form::Data,
         _ => Form::Value,
     }

@@ -12,7 +12,7 @@ use super::site::{Site, Stage};
 use super::{PlanError, PlanProblem, PlanTask};
 use crate::advice::hint::Hint;
 use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, text_mentions};
-use crate::task::{Approval, CallSpec, Mode, NewCall};
+use crate::task::{Approval, CallSpec, MERGE_TOOL, Mode, NewCall};
 use taskpawl_json::Position;
 
 /// For each draft, the drafts to which the names in its expressions refer.
@@ -129,7 +129,7 @@ impl<'n> Found<'n> {
             let text = site.node.as_str().unwrap_or_default();
             self.text(site.node, text, &site.path, expr::condition_mentions(text), &mut placed);
         } else {
-            let is_shell = site.tool == "shell";
+            let is_shell = ["shell", MERGE_TOOL].contains(&site.tool.as_str());
             self.walk(site.node, &mut site.path.clone(), (is_shell, 0), &mut placed);
         }
         placed
@@ -171,7 +171,7 @@ impl<'n> Found<'n> {
                     self.walk(
                         &entry.value,
                         path,
-                        (shell && level == 0 && entry.key == "command", level + 1),
+                        (shell && level == 0 && ["command", "check"].contains(&&*entry.key), level + 1),
                         placed,
                     );
                     path.truncate(length);

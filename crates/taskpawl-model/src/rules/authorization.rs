@@ -2,7 +2,7 @@
 
 use crate::task::policy_hook::{PolicyDecision, PolicyHook, ProposedCall, requested};
 use crate::task::record::{CallRecord, TaskRecord};
-use crate::task::spec::{CallSpec, Origin, TaskSpec};
+use crate::task::spec::{CallSpec, MERGE_TOOL, Origin, TaskSpec};
 use crate::task::trust::UntrustedValue;
 use crate::value::Map;
 
@@ -100,10 +100,15 @@ pub fn asks_by_itself(origin: Origin, spec: &CallSpec, values: &[UntrustedValue]
 
 /// Returns whether a value is inserted into a shell command without quotes, so that its effect cannot be predicted.
 pub(crate) fn is_raw(spec: &CallSpec) -> bool {
-    let command = spec.args.get("command").and_then(serde_json::Value::as_str);
+    let argument = match spec.tool_name.as_str() {
+        "shell" => "command",
+        MERGE_TOOL => "check",
+        _ => return false,
+    };
+    let command = spec.args.get(argument).and_then(serde_json::Value::as_str);
     // Values are quoted for a shell: another program may read the quotes in its own way.
     let is_raw = |command: &str| {
         crate::expr::inserts_raw(command) || spec.has_own_interpreter() && command.contains(crate::expr::OPEN)
     };
-    spec.tool_name == "shell" && command.is_some_and(is_raw)
+    command.is_some_and(is_raw)
 }
