@@ -27,7 +27,7 @@ impl Drop for Server {
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let end = std::time::Instant::now() + std::time::Duration::from_mins(1);
     while !is_so() {
         assert!(std::time::Instant::now() < end, "{what}");
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -26,8 +26,8 @@ async fn a_token_for_a_signal_ends_the_wait_for_it_and_does_nothing_else() {
         assert_eq!(send(path, "for-the-signal", wrong).await.0, 400, "{wrong}");
     }
     assert_eq!(send(path, "for-the-signal", "{\"to\": \"unknown\"}").await.0, 404);
-    let (status, sent) = send(path, "for-the-signal", "{\"data\": {\"build\": 7}}").await;
-    assert_eq!((status, &sent["takenBy"]), (200, &json!("x")), "{sent}");
+    let (status, answer) = send(path, "for-the-signal", "{\"data\": {\"build\": 7}}").await;
+    assert_eq!((status, &answer["takenBy"]), (200, &json!("x")), "{answer}");
     let task = site.plans.get_task("x").await.unwrap();
     assert_eq!(
         (task.status, &task.metadata.tool_calls[0].result),
