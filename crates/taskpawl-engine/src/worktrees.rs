@@ -276,17 +276,17 @@ impl OfTask {
             let names = record.map(|record| record.body.names.clone()).unwrap_or_default();
             tasks
                 .iter()
-                .map(|task| {
-                    let plain = task.as_str();
+                .map(|id| {
+                    let local = id.as_str();
                     let key = match self.plan.as_deref().and_then(|plan| view.plan(plan).ok().flatten()) {
-                        Some(plan) => view.key(plan.stored_id(&plain.into()).as_str())?,
+                        Some(plan) => view.key(plan.stored_id(&local.into()).as_str())?,
                         None => None,
                     };
                     let key = match key {
                         Some(key) => Some(key),
-                        None => view.key(names.get(plain).map_or(plain, TaskId::as_str))?,
+                        None => view.key(names.get(local).map_or(local, TaskId::as_str))?,
                     };
-                    Ok((task.clone(), key.map(|key| commit_of(view, key)).transpose()?))
+                    Ok((id.clone(), key.map(|key| commit_of(view, key)).transpose()?))
                 })
                 .collect::<Result<Vec<_>, taskpawl_model::rules::DecideError>>()
         });

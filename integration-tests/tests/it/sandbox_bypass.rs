@@ -121,12 +121,15 @@ fn without_sandbox() {
     }
 }
 
+/// Chooses ways out.
+type Which = fn(&Way) -> bool;
+
 /// The controls of the broker of connections: without it, and if its decision were followed by the program's own call, these cases succeed.
 #[test]
 fn without_the_broker_late_sockets_are_reached() {
     let late = |way: &Way| way.name.starts_with("late-socket");
     let raced = |way: &Way| way.name.starts_with("late-socket-") && way.name.ends_with("-race");
-    let controls: [(&str, fn(&Way) -> bool); 2] = [("NoConnectBroker", late), ("CheckedConnect", raced)];
+    let controls: [(&str, Which); 2] = [("NoConnectBroker", late), ("CheckedConnect", raced)];
     for (user, (faults, which)) in users().into_iter().flat_map(|user| controls.map(|of| (user, of))) {
         let around = Around::new(user);
         let tried: Vec<Way> = ways().into_iter().filter(which).collect();

@@ -50,8 +50,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return out.data(&Changed { task: &task, base, commit, files, patch });
     }
     if args.names {
-        let lines: String = found.files.iter().map(|file| format!("{file}\n")).collect();
-        return out.print(clean_block(&lines));
+        let end = if found.files.is_empty() { "" } else { "\n" };
+        return out.print(clean_block(&found.files.join("\n")) + end);
     }
     let end = if found.patch.is_empty() { "" } else { "\n" };
     out.print(format!("{}{end}", clean_block(&found.patch)))

@@ -54,13 +54,13 @@ impl Worktrees {
     }
 
     fn until_now(&self, plan: Option<&str>, task: &str) -> GitResult<WorktreeDiff> {
-        let path = path_of(self.base()?, plan, task);
+        let tree = path_of(self.base()?, plan, task);
         let record =
-            TreeRecord::read(&record_of(&path)).filter(|record| record.git_dir.is_some() && path.is_dir());
+            TreeRecord::read(&record_of(&tree)).filter(|record| record.git_dir.is_some() && tree.is_dir());
         let Some(TreeRecord { start, git_dir: Some(git_dir), .. }) = record else {
             return Err(GitError::new(format!("task `{task}` has no worktree and no commit")));
         };
-        let git = self.git()?.in_worktree(&path, &git_dir);
+        let git = self.git()?.in_worktree(&tree, &git_dir);
         let patch = git.run(&diff_of(&[start.as_str()]))?;
         let mut files = names(&git.run(&diff_of(&["--name-only", "-z", start.as_str()]))?);
         files.extend(names(&git.run(&["ls-files", "--others", "--exclude-standard", "-z"])?));

@@ -52,7 +52,7 @@ pub(crate) struct Git {
     /// The work tree.
     tree: PathBuf,
     /// The private directory of a worktree: its `.git` file is not trusted.
-    git_dir: Option<PathBuf>,
+    private: Option<PathBuf>,
     settings: Vec<String>,
 }
 
@@ -62,14 +62,14 @@ impl Git {
         let program = find("git", untrusted)
             .ok_or_else(|| GitError::new("failed to run git: it is not installed, and worktrees need it"))?;
         let settings = NEUTRAL.iter().map(|setting| (*setting).to_owned()).collect();
-        let git = Self { program, tree: root.to_owned(), git_dir: None, settings };
+        let git = Self { program, tree: root.to_owned(), private: None, settings };
         let drivers = git.drivers()?;
         Ok(Self { settings: [git.settings.clone(), drivers].concat(), ..git })
     }
 
     /// Returns git in a worktree with this private directory.
     pub(crate) fn in_worktree(&self, tree: &Path, git_dir: &Path) -> Self {
-        Self { tree: tree.to_owned(), git_dir: Some(git_dir.to_owned()), ..self.clone() }
+        Self { tree: tree.to_owned(), private: Some(git_dir.to_owned()), ..self.clone() }
     }
 
     /// Returns settings that switch off the filters and merge drivers which the configuration names.
@@ -97,7 +97,7 @@ impl Git {
             }
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
-        if let Some(git_dir) = &self.git_dir {
+        if let Some(git_dir) = &self.private {
             command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", &self.tree);
         }
         for setting in &self.settings {

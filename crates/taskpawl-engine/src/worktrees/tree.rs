@@ -111,36 +111,34 @@ impl Tree {
         let (path, branch) = (request.path(base), request.branch());
         let (file, common) = (record_of(&path), git.common_dir()?);
         let known = TreeRecord::read(&file);
-        let record = match known.clone().filter(|known| known.generation == request.generation) {
-            Some(record) => {
-                if let Some(tree) = record.tree(&path, &common) {
-                    return Ok(tree);
-                }
-                TreeRecord { git_dir: None, ..record }
+        let earlier = known.clone().filter(|known| known.generation == request.generation);
+        let record = if let Some(record) = earlier {
+            if let Some(tree) = record.tree(&path, &common) {
+                return Ok(tree);
             }
-            None => {
-                let is_own = known.is_some_and(|known| known.branch == branch);
-                if !is_own && git.commit_of(&format!("refs/heads/{branch}"))?.is_some() {
-                    return Err(GitError::new(format!(
-                        "branch `{branch}` exists already, and no worktree of this task made it: delete or rename it"
-                    )));
-                }
-                let record = TreeRecord {
-                    plan: request.plan.clone(),
-                    task: request.task.clone(),
-                    generation: request.generation,
-                    branch,
-                    start: request.start(git)?,
-                    git_dir: None,
-                };
-                remove_tree(git, &path)?;
-                // What an earlier generation left is no part of this one.
-                git.try_run(&["branch", "--quiet", "-D", "--", &record.branch])?;
-                record
+            TreeRecord { git_dir: None, ..record }
+        } else {
+            let is_own = known.is_some_and(|known| known.branch == branch);
+            if !is_own && git.commit_of(&format!("refs/heads/{branch}"))?.is_some() {
+                return Err(GitError::new(format!(
+                    "branch `{branch}` exists already, and no worktree of this task made it: delete or rename it"
+                )));
             }
+            let record = TreeRecord {
+                plan: request.plan.clone(),
+                task: request.task.clone(),
+                generation: request.generation,
+                branch,
+                start: request.start(git)?,
+                git_dir: None,
+            };
+            remove_tree(git, &path)?;
+            // What an earlier generation left is no part of this one.
+            git.try_run(&["branch", "--quiet", "-D", "--", &record.branch])?;
+            record
         };
         record.write(&file)?;
-        record.make(git, &path, &file, common)
+        record.make(git, &path, &file, &common)
     }
 }
 
@@ -166,7 +164,7 @@ impl TreeRecord {
         Some(Tree { path: path.to_owned(), git_dir, common: common.to_owned(), branch, start })
     }
 
-    fn make(mut self, git: &Git, path: &Path, file: &Path, common: PathBuf) -> GitResult<Tree> {
+    fn make(mut self, git: &Git, path: &Path, file: &Path, common: &Path) -> GitResult<Tree> {
         remove_tree(git, path)?;
         let text = path.to_string_lossy();
         let tip = git.commit_of(&format!("refs/heads/{}", self.branch))?;
@@ -185,7 +183,7 @@ impl TreeRecord {
         self.git_dir = Some(PathBuf::from(git_dir));
         self.write(file)?;
         let (branch, start) = (self.branch.clone(), self.start.clone());
-        self.tree(path, &common).ok_or_else(|| {
+        self.tree(path, common).ok_or_else(|| {
             GitError::new(format!("git made no worktree at `{text}` for {branch} from {start}"))
         })
     }

@@ -186,7 +186,7 @@ fn no_shape_leads_to_another_program_at_lower_levels() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let test = "sandbox::socket_matrix::tries_all_shapes_at_the_level_that_it_is_told";
         let output = command.args(["--exact", test, "--nocapture"]).env(LEVEL, level).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(text.contains("HELD"), "{level}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("HELD"), "{level}: {said}{}", String::from_utf8_lossy(&output.stderr));
     }
 }
