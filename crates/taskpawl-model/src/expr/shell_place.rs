@@ -4,6 +4,8 @@
 //! In doubt a value counts as influential, and the call needs an approval. Commands with substitutions or
 //! here-documents are not analyzed.
 
+use taskpawl_text::{RUN_BY_WORD, RUNNERS, SHELLS};
+
 /// A part of a command: text of the author, or a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part<'p> {
@@ -100,6 +102,62 @@ const EXECUTORS: &[&str] = &[
     "zsh",
 ];
 
+/// Programs that run code of their arguments, but no commands.
+const INTERPRETERS: &[&str] = &[
+    "ansible",
+    "ansible-playbook",
+    "clisp",
+    "coverage",
+    "dart",
+    "elixir",
+    "erl",
+    "escript",
+    "fab",
+    "ghci",
+    "gradle",
+    "gradlew",
+    "groovy",
+    "guile",
+    "invoke",
+    "ipython",
+    "java",
+    "jshell",
+    "julia",
+    "jupyter",
+    "kotlin",
+    "nox",
+    "octave",
+    "pytest",
+    "racket",
+    "rake",
+    "runghc",
+    "sbcl",
+    "scala",
+    "scons",
+    "swipl",
+    "tox",
+    "ts-node",
+    "tsx",
+];
+
+/// Subcommands that run or install what their arguments name, beside those of [`RUN_BY_WORD`].
+const BY_WORD: &[(&str, &[&str])] = &[
+    ("cargo", &["install", "run"]),
+    ("gem", &["exec", "install"]),
+    ("git", &["bisect", "difftool", "filter-branch", "foreach", "mergetool"]),
+    ("go", &["generate", "install", "run", "tool"]),
+    ("npm", &["add", "i", "install", "run", "run-script"]),
+    ("pip", &["install"]),
+    ("pnpm", &["add", "i", "install", "run"]),
+    ("yarn", &["add", "install"]),
+];
+
+/// Programs that search for files, and run commands only by options.
+const FINDERS: &[&str] = &["fd", "fdfind", "find"];
+
+/// Their options.
+const FINDER_OPTIONS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+
 /// Options whose argument is code.
 const CODE_OPTIONS: &[&str] = &["-c", "-e"];
 
@@ -121,7 +179,7 @@ pub(super) fn data_words(parts: &[Part<'_>]) -> Vec<bool> {
     }
     reader.end_unit();
     // In a compound command, a value in one part may reach a program in another part, for example through a variable.
-    if reader.is_opaque || (reader.is_compound && reader.is_executing) {
+    if reader.is_opaque || reader.runs_written || (reader.is_compound && reader.is_executing) {
         reader.data.fill(false);
     }
     reader.data
@@ -166,6 +224,10 @@ struct Reader {
     is_compound: bool,
     /// True if the command has parts that are not analyzed.
     is_opaque: bool,
+    /// The files that the command has written so far.
+    written: Vec<String>,
+    /// True if such a file is run afterwards.
+    runs_written: bool,
 }
 
 impl Reader {
@@ -245,6 +307,8 @@ impl Reader {
         let word = std::mem::take(&mut self.word);
         if std::mem::take(&mut self.is_redirected) {
             self.decide(&word.values);
+            self.runs_written |= self.runs_arguments() && self.has_written(&word.text);
+            self.written.push(plain_path(&word.text).to_owned());
         } else if self.words.is_empty() && word.values.is_empty() && RESERVED.contains(&word.text.as_str()) {
             self.is_compound = true;
             // The words of these keywords are used by the commands inside.
@@ -258,16 +322,31 @@ impl Reader {
 
     fn argument(&mut self, word: Word) {
         let is_program = self.words.is_empty();
-        let follows_code =
-            self.words.iter().any(|word| CODE_OPTIONS.contains(&word.as_str()) || executes(word));
+        let follows_code = self.runs_arguments();
         let is_plain = !word.text.starts_with('-') && !word.text.contains("://");
         if is_program || follows_code || !is_plain {
             self.decide(&word.values);
         }
         // A program name from a variable or a value may be any program.
         let is_unknown = is_program && (word.text.contains('$') || !word.values.is_empty());
-        self.unit_executes |= is_unknown || executes(&word.text);
+        let is_first = is_plain && !self.words.iter().skip(1).any(|word| !word.starts_with('-'));
+        self.runs_written |= is_first && (is_program || follows_code) && self.has_written(&word.text);
+        if self.words.first().is_some_and(|program| program == "tee") {
+            self.written.push(plain_path(&word.text).to_owned());
+        }
         self.words.push(word.text);
+        self.unit_executes |= is_unknown || self.runs_arguments();
+    }
+
+    /// Returns whether the words of the current command run their arguments.
+    fn runs_arguments(&self) -> bool {
+        let Some((program, arguments)) = self.words.split_first() else { return false };
+        let is_code = |word: &String| CODE_OPTIONS.contains(&word.as_str()) || executes(word);
+        self.words.iter().any(is_code) || runs(program, arguments)
+    }
+
+    fn has_written(&self, word: &str) -> bool {
+        self.written.iter().any(|path| path == plain_path(word))
     }
 
     /// Marks values as influential.
@@ -297,9 +376,29 @@ impl Reader {
 fn executes(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     let is_listed = |name: &str| EXECUTORS.contains(&name);
-    name == "."
-        || is_listed(name)
+    is_listed(name)
         || is_listed(name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-')))
+}
+
+/// Returns whether a program runs its arguments, because of its name or of a subcommand.
+fn runs(program: &str, arguments: &[String]) -> bool {
+    let base = program.rsplit('/').next().unwrap_or(program);
+    let name = base.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    let has = |words: &[&str]| arguments.iter().any(|word| words.contains(&word.as_str()));
+    if FINDERS.contains(&name) {
+        return has(FINDER_OPTIONS);
+    }
+    let is_listed = |name: &str| [RUNNERS, SHELLS, INTERPRETERS].iter().any(|list| list.contains(&name));
+    // `.` is a runner, and a directory where it is an argument.
+    is_listed(base)
+        || is_listed(name)
+        || BY_WORD.iter().any(|(program, words)| *program == name && has(words))
+        || RUN_BY_WORD.iter().any(|(words, programs)| programs.contains(&name) && has(words))
+}
+
+/// Returns a path without a leading `./`.
+fn plain_path(path: &str) -> &str {
+    path.strip_prefix("./").unwrap_or(path)
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -332,6 +431,11 @@ mod tests {
             "echo %a% 2>&1 | tee log",
             "echo x%a%y > out",
             "A=1 echo %a% # %b%",
+            "find . -name %a%",
+            "git commit -m %message%",
+            "printf %a% > data.json && node process.js data.json",
+            "printf %a% > out && cat out",
+            "uv --version; echo %a%",
         ] {
             assert!(places(command).iter().all(|is_data| *is_data), "{command}");
         }
@@ -371,6 +475,26 @@ mod tests {
             "--opt=%a%",
             "git log --exec=%a%",
             "find . -exec sh %a%",
+            "find . -exec prlimit %a%",
+            "prlimit %a%",
+            "setarch x86_64 %a%",
+            "uv run %a%",
+            "go run %a%",
+            "docker run --rm %image%",
+            "podman exec box %a%",
+            "pip install %package%",
+            "pip3 install %package%",
+            "npm run %script%",
+            "git bisect run %a%",
+            "git submodule foreach %a%",
+            "java -jar %a%",
+            "tsx %a%",
+            "pytest %a%",
+            "printf %a% > f.sh && sh f.sh",
+            "printf %a% > ./f.sh; sh -x f.sh",
+            "printf %a% | tee f.sh && bash ./f.sh",
+            "printf %a% > run-me; chmod +x run-me; ./run-me",
+            "printf %a% > f.sh && sh < f.sh",
         ] {
             assert!(places(command).iter().all(|is_data| !is_data), "{command}");
         }
