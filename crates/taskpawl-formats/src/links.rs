@@ -14,6 +14,9 @@ const MAX_ROUNDS: usize = 50;
 /// Drops repeated dependencies, those on tasks above or below, and those that close a circle. `keep` preserves a dropped
 /// link; it gets the task, and the id that the file gives the other one.
 pub(crate) fn settle(reading: &mut Reading, keep: impl Fn(&mut Task, &str)) {
+    let places: BTreeMap<TaskId, usize> =
+        reading.tasks.iter().enumerate().map(|(place, task)| (task.id.clone(), place)).collect();
+    drop_parents_in_circles(reading, &places);
     if reading.tasks.iter().all(|task| task.dependencies.is_empty()) {
         return;
     }
@@ -21,16 +24,8 @@ pub(crate) fn settle(reading: &mut Reading, keep: impl Fn(&mut Task, &str)) {
         let mut seen = BTreeSet::new();
         task.dependencies.retain(|on| seen.insert(on.clone()));
     }
-    let places: BTreeMap<TaskId, usize> =
-        reading.tasks.iter().enumerate().map(|(place, task)| (task.id.clone(), place)).collect();
-    let parents: Vec<Option<usize>> = reading
-        .tasks
-        .iter()
-        .map(|task| task.parent.as_ref().and_then(|parent| places.get(parent)).copied())
-        .collect();
-    // Circular parents are refused elsewhere; `take` ends the walk for them.
-    let above =
-        |place: usize| std::iter::successors(parents[place], |place| parents[*place]).take(parents.len());
+    let parents = parents_of(&reading.tasks, &places);
+    let above = |place: usize| std::iter::successors(parents[place], |place| parents[*place]);
     let mut dropped = Vec::new();
     for (place, task) in reading.tasks.iter().enumerate() {
         for on in &task.dependencies {
@@ -66,6 +61,42 @@ pub(crate) fn settle(reading: &mut Reading, keep: impl Fn(&mut Task, &str)) {
                 left.is_fault = true;
             }
         }
+    }
+}
+
+/// Returns the place of the parent of each task.
+fn parents_of(tasks: &[Task], places: &BTreeMap<TaskId, usize>) -> Vec<Option<usize>> {
+    tasks.iter().map(|task| task.parent.as_ref().and_then(|parent| places.get(parent)).copied()).collect()
+}
+
+/// Drops parents that close a circle, of each circle that of the task that stands last in the file. A task can be its own parent.
+fn drop_parents_in_circles(reading: &mut Reading, places: &BTreeMap<TaskId, usize>) {
+    let mut parents = parents_of(&reading.tasks, places);
+    // The walk that has been here, by its number from 1.
+    let mut seen = vec![0; parents.len()];
+    for start in 0..parents.len() {
+        let (mut at, walk) = (start, start + 1);
+        while seen[at] == 0
+            && let Some(above) = parents[at]
+        {
+            seen[at] = walk;
+            at = above;
+        }
+        if seen[at] != walk {
+            continue;
+        }
+        let circle = std::iter::successors(parents[at], |place| parents[*place].filter(|_| *place != at));
+        let last = circle.max().unwrap_or(at);
+        parents[last] = None;
+        let task = &mut reading.tasks[last];
+        let parent = task.parent.take().map(|parent| parent.to_string()).unwrap_or_default();
+        let why = if parent == task.id.as_str() {
+            "a task is not its own parent".to_owned()
+        } else {
+            format!("it and `{parent}` are below each other")
+        };
+        let left = LeftOut::new(format!("{}: parent", task.id), why);
+        reading.left_out.push(LeftOut { is_fault: true, ..left });
     }
 }
 

@@ -10,6 +10,7 @@ use crate::commands::list::PageArgs;
 use crate::commands::{print, question, running};
 use crate::error::CliError;
 use crate::output::PageInfo;
+use crate::text::clean;
 
 /// List ready tasks in execution order
 #[derive(Debug, clap::Args)]
@@ -70,7 +71,8 @@ fn remark_on_questions(app: &App, manager: &Manager) -> Result<(), CliError> {
         let Some(BlockedReason::Approval { options, .. }) = &task.blocked_reason else { continue };
         let mut commands = question::advice(&task.id, options);
         app.write_advice(&mut commands)?;
-        let reason = task.blocked_reason.as_ref().map(print::reason).unwrap_or_default();
+        let reason =
+            task.blocked_reason.as_ref().map(|reason| clean(&print::reason(reason))).unwrap_or_default();
         app.out().remark(&format!(
             "{} waits for a decision ({reason}): {}",
             task.id,

@@ -8,7 +8,7 @@ use taskpawl_report::{Detail, RunLog, annotations, html, junit, markdown};
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::files::replace_file;
+use crate::files::write_output;
 use crate::output::{neutralize_workflow_commands, write_data};
 use crate::run_log;
 
@@ -97,7 +97,7 @@ impl Target {
 
 /// Writes a file that the command line names.
 pub(super) fn write_file(path: &Path, text: &str) -> Result<(), CliError> {
-    replace_file(path, text).map_err(|source| CliError::File {
+    write_output(path, text).map_err(|source| CliError::File {
         action: "write",
         path: path.to_owned(),
         source,
@@ -113,6 +113,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         args.github.then_some(Target::Github),
     ];
     let targets: Vec<Target> = files.into_iter().flatten().collect();
+    check(&targets, app.is_json())?;
     let plans = app.reader()?;
     let run = run_log::find_run(plans.manager(), args.run.as_deref())?;
     write_all(app, plans, &run.id, &targets, &args.include)?;
@@ -135,13 +136,32 @@ pub(super) fn write_all(
     targets.iter().try_for_each(|target| target.write(&log))
 }
 
+/// Refuses reports that would mix with each other, or with the JSON of the command, in one place.
+pub(super) fn check(targets: &[Target], is_json: bool) -> Result<(), CliError> {
+    let files: Vec<&PathBuf> = targets.iter().filter_map(Target::file).collect();
+    if let Some(file) = (1..files.len()).find_map(|at| files[..at].contains(&files[at]).then_some(files[at]))
+    {
+        return Err(CliError::usage(format!("two reports cannot be written to `{}`", file.display())));
+    }
+    let prints = targets.contains(&Target::Github) || files.iter().any(|file| file.as_os_str() == "-");
+    if !(is_json && prints) {
+        return Ok(());
+    }
+    let hint = "leave out `--json`, or make the report later: `taskpawl report`";
+    Err(CliError::usage_with("the report goes to standard output, and so does JSON", hint))
+}
+
 /// Prepares for reports at the end of a run: a file that cannot be written is an error before anything runs.
 pub(super) fn prepare(targets: &[Target]) -> Result<(), CliError> {
     if targets.contains(&Target::Github) {
         neutralize_workflow_commands();
     }
     for path in targets.iter().filter_map(Target::file).filter(|path| path.as_os_str() != "-") {
-        let is_new = !path.exists();
+        let (data, is_new) = (std::fs::metadata(path).ok(), !path.exists());
+        // Opening a pipe waits for its reader, and a link that leads nowhere must stay one.
+        if data.is_some_and(|data| !data.is_file() && !data.is_dir()) || is_new && path.is_symlink() {
+            continue;
+        }
         let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
         // A run that is refused leaves no empty report.
         let checked = opened.and_then(|_| if is_new { std::fs::remove_file(path) } else { Ok(()) });

@@ -134,13 +134,7 @@ impl RunArgs {
     pub(super) fn prepare(&self, app: &App) -> Result<PreparedRun<'_>, CliError> {
         self.check_include()?;
         let is_json = app.is_json() || self.format == Format::Ndjson;
-        if is_json && self.reports.contains(&Target::Github) {
-            let hint = "leave out `--json`, or make annotations later: `taskpawl report --github`";
-            return Err(CliError::usage_with(
-                "annotations are lines on standard output, and so is JSON",
-                hint,
-            ));
-        }
+        report::check(&self.reports, is_json)?;
         if self.engine.is_on() && self.variables.words().next().is_some() {
             return Err(CliError::usage_with(
                 "values of variables do not leave this machine, and `--engine` sends calls to others",

@@ -406,3 +406,24 @@ fn lines_that_are_almost_items_are_listed() {
     let lines: Vec<Option<u32>> = read.left_out.iter().map(|left| left.line).collect();
     assert_eq!(lines, [2, 3, 4, 11, 13].map(Some), "{:?}", read.left_out);
 }
+
+#[test]
+fn parents_in_circles_lose_one_of_them() {
+    let issue = |id: &str, parent: &str| {
+        json!({"id": id, "title": id, "status": "open", "priority": 2, "issue_type": "task",
+            "created_at": "2024-01-01T00:00:00Z", "updated_at": "2024-01-01T00:00:00Z",
+            "dependencies": if parent.is_empty() { json!([]) } else { json!([{"depends_on_id": parent, "type": "parent-child"}]) }})
+        .to_string()
+    };
+    for (parents, left) in [
+        (vec![("a", "a"), ("b", "")], vec!["a: parent"]),
+        (vec![("a", "b"), ("b", "a"), ("c", "a"), ("d", "c")], vec!["b: parent"]),
+        (vec![("a", "b"), ("b", "c"), ("c", "b"), ("x", "y"), ("y", "x")], vec!["c: parent", "y: parent"]),
+    ] {
+        let lines: Vec<String> = parents.iter().map(|(id, parent)| issue(id, parent)).collect();
+        let read = reading(Format::Beads, &Files::single("issues.jsonl", lines.join("\n")));
+        let faults: Vec<&str> = read.faults().map(|fault| fault.what.as_str()).collect();
+        assert_eq!(faults, left, "{parents:?}");
+        assert_eq!(read.tasks.len(), parents.len());
+    }
+}

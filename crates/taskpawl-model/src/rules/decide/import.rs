@@ -266,6 +266,10 @@ impl<'i> Importing<'i> {
             if let Some(parent) = &found.task.parent
                 && let Some(parent) = self.known_key(draft, found.task, parent, &keys)?
             {
+                // The graph has no edge from a task to itself.
+                if parent == key {
+                    return Ok(true);
+                }
                 graph.add_subtask(key, parent);
             }
         }
