@@ -162,7 +162,7 @@ impl<'n> Reader<'n> {
             "timeout" => spec.timeout = self.option(node, Self::period),
             "resources" => spec.resources = self.resources(node),
             "writes" => spec.writes = self.checked_texts(node, fault::check_path),
-            "worktree" => spec.worktree = self.option(node, Self::worktree),
+            "worktree" => spec.worktree = self.option(node, Self::worktree).map(Box::new),
             "runsOn" => spec.runs_on = self.checked_texts(node, fault::check_worker_label),
             "sandbox" => spec.sandbox = self.option(node, Self::sandbox),
             "trustInputs" => spec.trust_inputs = self.texts(node),

@@ -245,7 +245,7 @@ pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
         ("estimate", check_period(spec.estimate)),
         ("resources", spec.resources.values().try_for_each(|count| check_count(*count))),
         ("writes", spec.writes.iter().try_for_each(|path| check_path(path))),
-        ("worktree", check_worktree(spec.worktree.as_ref())),
+        ("worktree", check_worktree(spec.worktree.as_deref())),
         ("runsOn", spec.runs_on.iter().try_for_each(|label| check_worker_label(label))),
         ("cache", inputs.clone().try_for_each(|path| check_pattern(path))),
         ("cache", check_texts(cache.and_then(|cache| cache.key.as_ref()))),

@@ -232,7 +232,7 @@ pub struct TaskSpec {
     pub writes: Vec<String>,
     /// The git worktree in which its calls run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub worktree: Option<Worktree>,
+    pub worktree: Option<Box<Worktree>>,
     /// Labels of the workers that may run its calls; `local` for the machine of the store.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs_on: Vec<String>,

@@ -5,12 +5,58 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use taskpawl::model::plan::{PlanErrors, task_from_json};
 use taskpawl::model::value::check_id;
+use taskpawl_text::nearest;
 
-/// Fields that make a task what it is: one without them is another task.
-const KEPT: &[&str] = &["name", "run", "calls", "toolCalls", "needs"];
+/// Fields of a task that only describe it. Without another one, such as `approval`, `when` or `needs`, more would run than was meant.
+const DESCRIPTIVE: &[&str] = &[
+    "activeForm",
+    "assignee",
+    "createdAt",
+    "description",
+    "dueDate",
+    "labels",
+    "links",
+    "metadata",
+    "priority",
+    "status",
+    "updatedAt",
+];
 
-/// Returns the task without the fields that have faults, if it can be read then. An id gets a form that is allowed; of two
-/// forms of work the first stays.
+/// Fields that decide whether, when and how a task runs. A misspelt one is not left out.
+const GUARDS: &[&str] = &[
+    "approval",
+    "cache",
+    "call",
+    "calls",
+    "concurrency",
+    "context",
+    "forEach",
+    "idempotent",
+    "maxFailures",
+    "mode",
+    "needs",
+    "notBefore",
+    "on",
+    "plan",
+    "planAccess",
+    "resources",
+    "retry",
+    "rework",
+    "run",
+    "runsOn",
+    "sandbox",
+    "timeout",
+    "trigger",
+    "trustInputs",
+    "undo",
+    "verify",
+    "when",
+    "worktree",
+    "writes",
+];
+
+/// Returns the task without the descriptive and unknown fields that have faults, if it can be read then. An id gets a form that is
+/// allowed; of two forms of work the first stays. Faults of other fields have no correction: the author decides about them.
 pub(crate) fn task(fields: &Map<String, Value>, errors: &PlanErrors) -> Option<Map<String, Value>> {
     let mut corrected = fields.clone();
     if corrected.contains_key("run") {
@@ -18,10 +64,13 @@ pub(crate) fn task(fields: &Map<String, Value>, errors: &PlanErrors) -> Option<M
     }
     for error in errors.errors() {
         let field = error.path.split(['.', '[']).next().unwrap_or_default();
+        let is_guard = || GUARDS.contains(&field) || nearest(field, GUARDS.iter().copied()).is_some();
         match field {
             "id" => slugged(&mut corrected),
-            _ if KEPT.contains(&field) => {}
-            _ => _ = corrected.remove(field),
+            _ if DESCRIPTIVE.contains(&field) || !is_guard() => _ = corrected.remove(field),
+            // Two forms of work, which are told apart above.
+            "run" | "call" if fields.contains_key("run") && fields.contains_key("call") => {}
+            _ => return None,
         }
     }
     task_from_json(&Value::Object(corrected.clone())).ok().map(|_| corrected)
@@ -52,8 +101,9 @@ pub(crate) fn plan(plan: &Value) -> Option<Value> {
     (corrected != *plan).then_some(corrected)
 }
 
-/// Returns the plan without the elements of lists at these paths, such as `tasks[0].needs[1]`.
-pub(crate) fn without(plan: &Value, paths: &[&str]) -> Option<Value> {
+/// Returns the plan without the needs at these paths, such as `tasks[0].needs[1]`; `None` if one of the tasks has work, which would
+/// start too early without its need.
+pub(crate) fn without_needs(plan: &Value, paths: &[&str]) -> Option<Value> {
     let mut corrected = plan.clone();
     let mut pointers: Vec<String> =
         paths.iter().map(|path| format!("/{}", path.replace(['.', '['], "/").replace(']', ""))).collect();
@@ -61,6 +111,10 @@ pub(crate) fn without(plan: &Value, paths: &[&str]) -> Option<Value> {
     pointers.sort();
     for pointer in pointers.iter().rev() {
         let (list, index) = pointer.rsplit_once('/')?;
+        let task = corrected.pointer(list.rsplit_once('/')?.0)?;
+        if ["call", "calls", "run"].iter().any(|name| task.get(name).is_some()) {
+            return None;
+        }
         let (items, index) = (corrected.pointer_mut(list)?.as_array_mut()?, index.parse::<usize>().ok()?);
         if index < items.len() {
             items.remove(index);

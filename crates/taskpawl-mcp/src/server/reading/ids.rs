@@ -104,9 +104,11 @@ impl Reading<'_> {
                 let Err(unknown) = self.manager.get(&given) else { return Ok(()) };
                 let refused = Refused::from(unknown);
                 let mut corrected = arguments.clone();
+                // Without a need, work would start too early; a task that waits for its holder can be added without.
+                let has_work = ["call", "calls", "run"].iter().any(|name| arguments.contains_key(*name));
                 if let Some(near) = self.near(&given)? {
                     set(&mut corrected, pointer, &near);
-                } else if tool == Core::TaskAdd {
+                } else if tool == Core::TaskAdd && !has_work {
                     drop_value(&mut corrected, pointer);
                 } else {
                     return Err(refused);
@@ -124,10 +126,10 @@ impl Reading<'_> {
                 set(arguments, pointer, &id);
             }
             Meant::Several(ids) => {
-                let mut corrected = arguments.clone();
-                set(&mut corrected, pointer, &ids[0]);
                 let problem = format!("several tasks can be meant: {}", ids.join(", "));
-                return Err(instead(tool, &name, problem, corrected));
+                // A call that changes something is not suggested for a task that was not chosen.
+                let look = Action::call(Core::TaskGet.name(), json!({"id": ids[0]}));
+                return Err(Refused::argument(&name, problem).corrected(look));
             }
         }
         Ok(())

@@ -227,7 +227,7 @@ fn without_unknown_needs(refused: Refused, text: &str, mut given: Map<String, Va
         return refused;
     }
     let paths: Vec<&str> = found.problems.iter().map(|problem| problem.path.as_str()).collect();
-    let Some(plan) = serde_json::from_str(text).ok().and_then(|plan| corrected::without(&plan, &paths))
+    let Some(plan) = serde_json::from_str(text).ok().and_then(|plan| corrected::without_needs(&plan, &paths))
     else {
         return refused;
     };
