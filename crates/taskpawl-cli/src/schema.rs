@@ -389,7 +389,7 @@ fn task_work_fields() -> Value {
         "resources": {"anyOf": [{"$ref": "#/$defs/texts"}, {"$ref": "#/$defs/counts"}]},
         "writes": {"$ref": "#/$defs/texts"},
         "worktree": {
-            "type": ["boolean", "object"],
+            "type": ["boolean", "object", "null"],
             "additionalProperties": false,
             "properties": {"branch": {"type": "string"}, "base": {"type": "string"}, "keep": {"type": "boolean"}},
             "description": "Its calls run in a git worktree on a branch of the task, which ends with a commit",

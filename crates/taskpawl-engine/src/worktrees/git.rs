@@ -1,6 +1,7 @@
 //! The program git, without everything in a repository that makes it run other programs.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -53,6 +54,8 @@ pub(crate) struct Git {
     tree: PathBuf,
     /// The private directory of a worktree: its `.git` file is not trusted.
     private: Option<PathBuf>,
+    /// The place of the repository in the project, which is locked while git runs.
+    lock: PathBuf,
     settings: Vec<String>,
 }
 
@@ -62,7 +65,7 @@ impl Git {
         let program = find("git", untrusted)
             .ok_or_else(|| GitError::new("failed to run git: it is not installed, and worktrees need it"))?;
         let settings = NEUTRAL.iter().map(|setting| (*setting).to_owned()).collect();
-        let git = Self { program, tree: root.to_owned(), private: None, settings };
+        let git = Self { program, tree: root.to_owned(), private: None, lock: root.join(".git"), settings };
         let drivers = git.drivers()?;
         Ok(Self { settings: [git.settings.clone(), drivers].concat(), ..git })
     }
@@ -109,6 +112,7 @@ impl Git {
 
     fn output(&self, args: &[&str], input: Option<&[u8]>) -> GitResult<Output> {
         let failed = |error: std::io::Error| GitError::new(format!("failed to run git: {error}"));
+        let _lock = self.locked(args).map_err(failed)?;
         let mut command = self.command(args);
         let Some(input) = input else { return command.output().map_err(failed) };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -120,6 +124,21 @@ impl Git {
         let output = child.wait_with_output().map_err(failed)?;
         drop(writer.join());
         Ok(output)
+    }
+
+    /// Waits until no other run of this program makes or removes a worktree, and keeps others from it until the file is closed. Git reads
+    /// the directories of all worktrees, and fails at one that another git is about to make.
+    fn locked(&self, args: &[&str]) -> std::io::Result<Option<File>> {
+        let file = match File::open(&self.lock) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        if args.first() == Some(&"worktree") {
+            file.lock()?
+        } else {
+            file.lock_shared()?
+        }
+        Ok(Some(file))
     }
 
     /// Runs git, and returns its output without the last line break.
