@@ -133,11 +133,9 @@ impl Git {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
-        if args.first() == Some(&"worktree") {
-            file.lock()?
-        } else {
-            file.lock_shared()?
-        }
+        let makes_or_removes = args.first() == Some(&"worktree");
+        let locked = if makes_or_removes { file.lock() } else { file.lock_shared() };
+        locked?;
         Ok(Some(file))
     }
 
