@@ -13,7 +13,7 @@ const MAX_OPTION_BYTES: usize = 200;
 /// Largest number of options.
 const MAX_OPTIONS: usize = 20;
 
-/// A question of a tool for a person. See [`CallContext::ask`].
+/// A question of a tool for a person. See [`CallContext::ask`](crate::CallContext::ask).
 ///
 /// ```
 /// use taskpawl_tools::Ask;
