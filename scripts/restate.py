@@ -215,7 +215,9 @@ def strip(task):
 
 def test_equal():
     """The plans of `examples/` end on three workers as they end at home."""
-    plans = sorted(path for path in (ROOT / "examples").glob("*/*.yaml") if path.parent.name != "release-check")
+    # The agents need a repository, and what they do in it stays on this machine.
+    left_out = ("agents", "release-check")
+    plans = sorted(path for path in (ROOT / "examples").glob("*/*.yaml") if path.parent.name not in left_out)
     for at, path in enumerate(plans):
         if path.name in ("params.yaml",):
             continue

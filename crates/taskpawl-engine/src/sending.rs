@@ -9,7 +9,7 @@ use serde_json::Value;
 use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::run::recovery::CallElsewhere;
 use taskpawl_model::run::run_loop::Deadline;
-use taskpawl_model::task::{CallError, LOCAL_LABEL};
+use taskpawl_model::task::{CallError, LOCAL_LABEL, MERGE_TOOL, WORKTREE_TOOL};
 use taskpawl_model::value::{RunId, Timestamp};
 use taskpawl_tools::RegisteredTool;
 use tokio_util::sync::CancellationToken;
@@ -65,8 +65,13 @@ impl Sender {
     pub(crate) fn choose(&self, started: &StartedCall, has_tool: bool) -> Choice {
         let (labels, tool) = (&started.spec.runs_on, &started.call.spec.tool_name);
         let is_local = labels.iter().any(|label| label == LOCAL_LABEL);
+        // Worktrees and their branches lie in the repository of this machine.
+        let has_tree = started.spec.worktree.is_some() || tool == MERGE_TOOL || tool == WORKTREE_TOOL;
+        if has_tree && !is_local && !labels.is_empty() {
+            return Choice::Nowhere("its worktree is on this machine, and `runsOn` names workers".to_owned());
+        }
         // The files of a cache are compared here, and its key is computed here.
-        if is_local || (started.cache.is_some() && labels.is_empty()) {
+        if is_local || has_tree || (started.cache.is_some() && labels.is_empty()) {
             return Choice::Here;
         }
         let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
