@@ -87,7 +87,7 @@ pub(crate) struct Notifier {
     is_held: bool,
     /// Plans whose events the program of the run does not receive.
     quiet: QuietPlans,
-    /// Whether a call of a quiet plan, and one of another task, has started.
+    /// True if a call of a quiet plan has started, and if one of another task has.
     started: (bool, bool),
     /// Programs of plans, which receive the events of their own tasks; empty for none. Filled when a plan is first
     /// encountered.

@@ -117,7 +117,7 @@ pub enum Step {
 /// The result of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What to do.
+    /// The action.
     pub steps: Vec<Step>,
     /// The state after that.
     pub memory: Memory,

@@ -70,7 +70,7 @@ enum ScheduleCommand {
 struct Listed {
     name: String,
     file: String,
-    /// Whether the file has another text than the schedule.
+    /// True if the file has another text than the schedule.
     file_changed: bool,
     cron: String,
     timezone: String,
@@ -84,7 +84,7 @@ struct Listed {
     last: Option<Last>,
     /// Changes of clocks within a year that affect its times.
     shifts: Vec<Shifted>,
-    /// Whether a server runs it now.
+    /// True if a server runs it now.
     served: bool,
 }
 
@@ -110,7 +110,7 @@ struct Last {
 struct Shifted {
     /// The time on the clock, as the expression has it.
     local: String,
-    /// Whether clocks skip it or show it twice.
+    /// The change of clocks that skips it or shows it twice.
     kind: &'static str,
     /// The time at which the plan runs.
     runs: String,

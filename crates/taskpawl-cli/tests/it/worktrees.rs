@@ -155,7 +155,7 @@ fn a_merge_takes_all_or_nothing_and_removes_the_worktrees() {
     assert_eq!(repository.git(&["log", "--first-parent", "--format=%s"]), "Merge `b`\np/a: a\nfirst");
     assert_eq!(repository.trees(), [""; 0]);
     assert_eq!(repository.git(&["branch", "--format=%(refname:short)"]), "main");
-    // What a merged task changed can still be shown.
+    // The changes of a merged task can still be shown.
     assert_eq!(repository.0.run(&["diff", "a", "--names"]).ok().stdout, "a.txt\n");
 }
 

@@ -1,4 +1,4 @@
-//! What a task has changed in its worktree.
+//! The changes of a task in its worktree.
 
 use taskpawl_manager::Manager;
 

@@ -1,4 +1,4 @@
-//! Whether a project can have worktrees.
+//! The conditions under which a project can have worktrees.
 
 use std::fs;
 use std::path::Path;

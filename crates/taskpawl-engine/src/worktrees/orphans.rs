@@ -20,7 +20,7 @@ pub struct KeptWorktree {
     pub task: String,
     /// Its branch.
     pub branch: String,
-    /// What it is kept for.
+    /// The reason why it is kept.
     pub state: WorktreeState,
 }
 

@@ -9,7 +9,7 @@ use taskpawl_tools::make_private_directories;
 
 use super::git::{Git, GitError, GitResult};
 
-/// What a worktree is made from.
+/// The task, the branch and the commits that a worktree is made from.
 #[derive(Debug)]
 pub(crate) struct TreeRequest {
     /// The plan of the task.
@@ -133,7 +133,7 @@ impl Tree {
                 git_dir: None,
             };
             remove_tree(git, &path)?;
-            // What an earlier generation left is no part of this one.
+            // Commits of an earlier generation are no part of this one.
             git.try_run(&["branch", "--quiet", "-D", "--", &record.branch])?;
             record
         };

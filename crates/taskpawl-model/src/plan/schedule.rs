@@ -34,9 +34,9 @@ pub struct PlanSchedule {
     pub overlap: OverlapWord,
     /// The time after which an instance that only waits for people ends.
     pub expires: Period,
-    /// Whether the user's `notify` is told about failed and waiting instances.
+    /// True if the user's `notify` is told about failed and waiting instances.
     pub on_failure: Reaction,
-    /// Whether it is told about missed and skipped times.
+    /// True if it is told about missed and skipped times.
     pub on_missed: Reaction,
     /// The position of the expression in the file.
     #[serde(skip)]

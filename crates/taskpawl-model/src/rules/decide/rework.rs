@@ -81,7 +81,7 @@ impl Draft<'_> {
         self.update_call(key, position, |call| {
             let CallBody { attempts, approval, emitted, usage, asked, .. } = std::mem::take(&mut *call.body);
             let mut asked = asked.unwrap_or_default();
-            // The agent goes on with its answers; other calls begin anew, and ask again.
+            // The agent goes on with its answers; other calls start over, and ask again.
             if rework.found.is_none() {
                 asked.answers.clear();
             }
