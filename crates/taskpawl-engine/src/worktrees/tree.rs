@@ -294,6 +294,23 @@ mod tests {
         assert_eq!(git.in_worktree(&last.path, &last.git_dir).commit_of("HEAD").unwrap(), Some(commit));
     }
 
+    /// Without the lock of the repository some of them fail to read the directory of another one.
+    #[test]
+    fn worktrees_of_several_tasks_are_made_and_removed_at_once() {
+        let (_directory, git, base) = repository();
+        let make = |task: usize| {
+            for generation in 0..4 {
+                let request = TreeRequest { task: format!("t{task}"), ..request(generation) };
+                Tree::open(&git, &base, &request).unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            for task in 0..6 {
+                scope.spawn(move || make(task));
+            }
+        });
+    }
+
     #[test]
     fn another_generation_starts_over_and_foreign_branches_are_kept() {
         let (_directory, git, base) = repository();
