@@ -1,30 +1,19 @@
 //! Detects files of a project that change while a call runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ignore::WalkBuilder;
 use taskpawl_model::value::paths;
-use taskpawl_tools::{ScanBounds, ScanStopped, has_unfit_ignore_file};
+use taskpawl_tools::{ScanBounds, ScanStopped};
+
+use crate::project_files::{Stamp, stamps};
 
 /// Largest number of files that a snapshot covers. For larger projects the result is "unknown".
 const MAX_FILES: usize = 50_000;
 
 /// Largest number of changed files in a report.
 const MAX_NAMED: usize = 100;
-
-/// Metadata that changes whenever a file is written or replaced. The change time catches tools that set the
-/// modification time back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
 
 /// The files of a project with their metadata, or the reason why they are not known.
 #[derive(Debug)]
@@ -42,7 +31,7 @@ pub(crate) struct Changed {
 impl Snapshot {
     /// Reads the metadata of every file of a project that its ignore files do not exclude. Blocks.
     pub(crate) fn take(root: &Path, bounds: &ScanBounds) -> Self {
-        Self(look(root, MAX_FILES, bounds))
+        Self(stamps(root, MAX_FILES, bounds))
     }
 
     /// Returns an empty snapshot for a scan that was stopped.
@@ -67,58 +56,6 @@ impl Snapshot {
         files.truncate(MAX_NAMED);
         Changed { files, unknown: (more > 0).then(|| format!("{more} more are not listed")) }
     }
-}
-
-fn look(root: &Path, most: usize, bounds: &ScanBounds) -> Result<BTreeMap<String, Stamp>, String> {
-    const UNFIT: &str = "an ignore file in the project is too large or not a regular file";
-
-    // The ignore crate reads a whole ignore file into memory. One that is a link to `/dev/zero`, for example, would
-    // never end.
-    if has_unfit_ignore_file(root) {
-        return Err(UNFIT.to_owned());
-    }
-    let mut files = BTreeMap::new();
-    let is_unfit = Arc::new(AtomicBool::new(false));
-    let unfit_seen = Arc::clone(&is_unfit);
-    let filter = move |entry: &ignore::DirEntry| {
-        let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-        if is_dir && has_unfit_ignore_file(entry.path()) {
-            unfit_seen.store(true, Ordering::Relaxed);
-            return false;
-        }
-        is_of_project(entry)
-    };
-    // Hidden files count, and ignore files apply outside of Git repositories as well.
-    let walk = WalkBuilder::new(root).hidden(false).require_git(false).filter_entry(filter).build();
-    for entry in walk.filter_map(Result::ok) {
-        bounds.check().map_err(|stopped| stopped.to_string())?;
-        if entry.file_type().is_some_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        let (Ok(path), Ok(metadata)) = (entry.path().strip_prefix(root), entry.path().symlink_metadata())
-        else {
-            continue;
-        };
-        files.insert(
-            path.to_string_lossy().into_owned(),
-            Stamp {
-                inode: metadata.ino(),
-                bytes: metadata.len(),
-                modified: (metadata.mtime(), metadata.mtime_nsec()),
-                changed: (metadata.ctime(), metadata.ctime_nsec()),
-            },
-        );
-        if files.len() > most {
-            return Err(format!(
-                "the project has more than {most} files; exclude irrelevant files in a `.gitignore`"
-            ));
-        }
-    }
-    if is_unfit.load(Ordering::Relaxed) { Err(UNFIT.to_owned()) } else { Ok(files) }
-}
-
-fn is_of_project(entry: &ignore::DirEntry) -> bool {
-    !(entry.depth() == 1 && (entry.file_name() == ".git" || entry.file_name() == ".taskpawl"))
 }
 
 /// The declared writes of all calls that run at the same time.
@@ -201,7 +138,7 @@ mod tests {
         for number in 0..4 {
             fs::write(root.path().join(number.to_string()), "").unwrap();
         }
-        let unknown = Snapshot(look(root.path(), 3, &ScanBounds::default()))
+        let unknown = Snapshot(stamps(root.path(), 3, &ScanBounds::default()))
             .changed(take(root.path()), &[])
             .unknown
             .unwrap();

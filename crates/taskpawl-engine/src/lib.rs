@@ -37,6 +37,11 @@ mod outcome;
 mod output;
 mod placements;
 mod private_tmp;
+#[cfg(feature = "programs")]
+mod project_files;
+#[cfg(not(feature = "programs"))]
+#[path = "no_project_files.rs"]
+mod project_files;
 mod prune;
 mod questions;
 mod quiet_plans;

@@ -11,7 +11,6 @@ use taskpawl_model::run::run_loop::Deadline;
 use taskpawl_model::task::{KeySpace, PolicyDecision, ProposedCall};
 use taskpawl_model::value::{Key, RunId};
 use tokio::sync::{Semaphore, watch};
-use tokio_util::task::TaskTracker;
 
 use crate::call_executor::{
     CallExecutor, ExecuteError, Offer, SentCall, SentEnd, SentOutcome, Ticket, TicketStatus,
@@ -52,7 +51,8 @@ pub struct LocalExecutor {
     offer: Offer,
     slots: Arc<Semaphore>,
     table: Arc<Mutex<Table>>,
-    tasks: TaskTracker,
+    /// Each call that runs or waits for a slot holds a receiver.
+    calls: watch::Sender<()>,
     live: LiveRun,
     private: Option<PrivateTmp>,
 }
@@ -133,7 +133,7 @@ impl LocalExecutor {
             slots: Arc::new(Semaphore::new(offer.slots.max(1))),
             offer,
             table: Arc::new(Mutex::new(table)),
-            tasks: TaskTracker::new(),
+            calls: watch::Sender::new(()),
             live,
             private,
         })
@@ -237,7 +237,9 @@ impl LocalExecutor {
             (Arc::clone(&self.slots), Arc::clone(&self.table), self.offer.worker.clone());
         let source = Arc::clone(self.engine.manager.source());
         let arrived = source.now();
-        self.tasks.spawn(async move {
+        let counted = self.calls.subscribe();
+        tokio::spawn(async move {
+            let _counted = counted;
             // Never closed: the executor that owns it outlives its tasks.
             let _slot = slots.acquire_owned().await;
             // Made only now: the time limit of the call does not run while it waits for a slot.
@@ -317,7 +319,7 @@ impl LocalExecutor {
 
     /// Returns the number of calls that run or wait for a slot.
     pub fn running(&self) -> usize {
-        self.tasks.len()
+        self.calls.receiver_count()
     }
 
     /// Ends all calls. Their ends still come.
@@ -328,8 +330,7 @@ impl LocalExecutor {
     /// Ends all calls, waits for them, and removes temporary files.
     pub async fn close(self) {
         self.stop_all();
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.calls.closed().await;
         self.live.programs().close().await;
         if let Some(private) = self.private {
             private.forget(self.live.temporary());

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::SpawnError;
 use crate::filter::{OutputFilter, filter_file};
+use crate::output::{Captured, OutputFiles};
 use crate::pipe_reader::PipeReader;
 use crate::private::{keep_owner_rights, make_private_directories};
 
@@ -22,29 +23,6 @@ const SOME_PIECES: usize = 32;
 /// Reads after the program has ended: far more than a pipe holds. The limit stops a surviving process that
 /// keeps writing.
 const MAX_PIECES: usize = 2000;
-
-/// The output files of a program.
-#[derive(Clone, Debug)]
-pub struct OutputFiles {
-    /// The file for standard output.
-    pub stdout: PathBuf,
-    /// The file for standard error. Must differ from `stdout`.
-    pub stderr: PathBuf,
-}
-
-/// The captured output of one stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Captured {
-    /// The whole output, or its head and tail with a line between them that states the omitted bytes. Invalid
-    /// UTF-8 is replaced by U+FFFD.
-    pub text: String,
-    /// The length of the output in bytes.
-    pub bytes: u64,
-    /// True if `text` is only head and tail.
-    pub truncated: bool,
-    /// The file with the whole output; `None` if there was no output.
-    pub file: Option<PathBuf>,
-}
 
 /// The two output files of a running program, with the pipes that feed them.
 #[derive(Debug)]

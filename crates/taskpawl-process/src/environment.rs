@@ -51,6 +51,7 @@ impl Environment {
         }
     }
 
+    #[cfg(feature = "programs")]
     /// Returns the `PATH` of the program, in which the program itself is also looked up.
     pub(crate) fn path(&self) -> Option<OsString> {
         self.get(OsStr::new("PATH"))

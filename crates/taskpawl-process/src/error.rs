@@ -142,6 +142,7 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
+    #[cfg(feature = "programs")]
     /// Returns whether the program was not started because the process or the machine is out of descriptors.
     pub(crate) fn lacks_descriptors(&self) -> bool {
         let (Self::File { source, .. }

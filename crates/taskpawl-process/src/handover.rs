@@ -1,7 +1,9 @@
 //! Passing a descriptor to a program in addition to its standard streams.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+#[cfg(feature = "programs")]
+use std::os::fd::AsRawFd;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 /// A descriptor for a program in addition to its standard streams. Requires a supervisor: it is
@@ -14,6 +16,7 @@ pub struct Handover {
     pub variable: &'static str,
 }
 
+#[cfg(feature = "programs")]
 /// Returns an inheritable duplicate of `descriptor`. Every program that is started before it is dropped
 /// inherits it.
 pub(crate) fn pass_on(descriptor: &OwnedFd) -> rustix::io::Result<OwnedFd> {
@@ -21,6 +24,7 @@ pub(crate) fn pass_on(descriptor: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     rustix::io::dup(descriptor)
 }
 
+#[cfg(feature = "programs")]
 /// Returns the number of a descriptor as text, for an environment variable.
 pub(crate) fn number_of(descriptor: &OwnedFd) -> String {
     descriptor.as_raw_fd().to_string()

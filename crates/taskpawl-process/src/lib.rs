@@ -21,8 +21,6 @@
 //! the supervisor's side, and `wire` and `socket` connect them. `sandbox/` is the code with which a
 //! supervisor sandboxes itself.
 
-#![cfg_attr(not(feature = "programs"), allow(dead_code, reason = "no program is started"))]
-
 #[cfg(not(target_os = "linux"))]
 compile_error!(
     "taskpawl runs on Linux only: it starts programs in a sandbox and owns them in a way that other systems do not offer"
@@ -30,53 +28,79 @@ compile_error!(
 
 mod beneath;
 mod bounded;
-mod capture;
 mod environment;
 mod error;
-#[cfg(feature = "faults")]
-pub mod faults;
-#[cfg(not(feature = "faults"))]
-#[path = "no_faults.rs"]
-mod faults;
 mod filter;
-mod group;
 mod handover;
-mod heap;
 mod locate;
 mod network;
-mod own_group;
-mod pipe_reader;
-mod piped;
+mod output;
 mod private;
-mod probe;
 mod profile;
 mod program;
-mod programs;
 mod sandbox;
 mod search;
+mod supervision;
+
+#[cfg(feature = "programs")]
+mod capture;
+#[cfg(all(feature = "programs", feature = "faults"))]
+pub mod faults;
+#[cfg(all(feature = "programs", not(feature = "faults")))]
+#[path = "no_faults.rs"]
+mod faults;
+#[cfg(feature = "programs")]
+mod group;
+#[cfg(feature = "programs")]
+mod heap;
+#[cfg(feature = "programs")]
+mod located;
+#[cfg(not(feature = "programs"))]
+mod no_programs;
+#[cfg(feature = "programs")]
+mod own_group;
+#[cfg(feature = "programs")]
+mod pipe_reader;
+#[cfg(feature = "programs")]
+mod piped;
+#[cfg(feature = "programs")]
+mod probe;
+#[cfg(feature = "programs")]
+mod programs;
+#[cfg(feature = "programs")]
 mod spawn_spec;
+#[cfg(feature = "programs")]
 mod supervisor;
+#[cfg(feature = "programs")]
 mod watch;
 
 pub use beneath::open_beneath;
 pub use bounded::{Unfinished, blocking_within, passed};
-pub use capture::{Captured, OutputFiles};
 pub use environment::Environment;
 pub use error::SpawnError;
 pub use filter::{OutputFilter, StreamFilter, filter_file};
 pub use handover::{Handover, inherited};
-pub use heap::share_heap;
 pub use network::{
     HostGrant, InvalidHostGrant, OwnListener, RefusedAccess, powerful_server, special_address,
 };
-pub use piped::{Piped, PipedEnd};
+pub use output::{Captured, OutputFiles};
 pub use private::{keep_owner_rights, make_private_directories, make_private_directory};
-pub use probe::{bubblewrap, probe};
 pub use profile::{
     Enforcement, Isolation, Layers, Level, Network, NetworkWall, Profile, ResourceLimits, Sandbox, Substitute,
 };
 pub use program::{End, Limits, Outcome, Program};
-pub use programs::{Programs, Supervision};
 pub use sandbox::{Way, follow};
 pub use search::SearchPath;
-pub use supervisor::{child_entry, is_below_supervisor, is_in_sandbox};
+pub use supervision::Supervision;
+
+#[cfg(not(feature = "programs"))]
+pub use no_programs::{Programs, bubblewrap, child_entry, is_below_supervisor, is_in_sandbox, probe};
+
+#[cfg(feature = "programs")]
+pub use self::{
+    heap::share_heap,
+    piped::{Piped, PipedEnd},
+    probe::{bubblewrap, probe},
+    programs::Programs,
+    supervisor::{child_entry, is_below_supervisor, is_in_sandbox},
+};

@@ -15,13 +15,14 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::bounded::passed;
-use crate::capture::{Captured, Stream};
+use crate::capture::Stream;
 use crate::error::SpawnError;
 use crate::filter::{OutputFilter, StreamFilter};
 use crate::group::{Group, Streams};
-use crate::locate::Located;
+use crate::located::Located;
+use crate::output::Captured;
 use crate::program::Program;
-use crate::programs::{Programs, refuse_unless_built};
+use crate::programs::Programs;
 use crate::spawn_spec::SpawnSpec;
 
 /// Bytes per read from standard error.
@@ -91,7 +92,6 @@ impl Programs {
         program: Program,
         deadline: Option<Instant>,
     ) -> Result<Piped, SpawnError> {
-        refuse_unless_built()?;
         let located = Located::of(&program, &CancellationToken::new(), deadline).await?;
         let spec = SpawnSpec::of(&program, located.clone())?;
         // Before the sandbox is set up, because it can only hide paths that exist at that time.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::error::SpawnError;
 use crate::profile::{Enforcement, Profile, Sandbox};
-use crate::programs::{Supervision, refuse_unless_built, without_supervisor};
+use crate::programs::without_supervisor;
+use crate::supervision::Supervision;
 use crate::supervisor::{Link, version_of_bubbles};
 
 /// Time limit for the end of a supervisor without programs.
@@ -18,7 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// There is no supervisor, or the profile cannot be enforced here. The error names the missing feature and
 /// gives advice.
 pub fn probe(supervision: &Supervision, profile: &Arc<Profile>) -> Result<Enforcement, SpawnError> {
-    refuse_unless_built()?;
     let program = supervision.program()?.ok_or_else(without_supervisor)?;
     let link = Link::start(program, &Sandbox::On(Arc::clone(profile)), None)?;
     let enforcement = link.greeting();

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::capture::{Captured, OutputFiles};
 use crate::environment::Environment;
 use crate::handover::Handover;
 use crate::network::RefusedAccess;
+use crate::output::{Captured, OutputFiles};
 use crate::profile::{Enforcement, Sandbox};
 
 /// A program to run, with its environment.

@@ -16,13 +16,14 @@ use crate::capture::Capture;
 use crate::error::SpawnError;
 use crate::filter::OutputFilter;
 use crate::group::{Group, Streams};
-use crate::locate::Located;
+use crate::located::Located;
 use crate::network::RefusedAccess;
 use crate::piped::PipedPrograms;
 use crate::profile::Sandbox;
 use crate::program::{End, Limits, Outcome, Program};
 use crate::sandbox::Refusal;
 use crate::spawn_spec::SpawnSpec;
+use crate::supervision::Supervision;
 use crate::supervisor::{self, Link};
 use crate::watch::{Watched, watch};
 
@@ -31,22 +32,6 @@ const PIPED_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Pause before another attempt to start a program that failed for lack of descriptors.
 const DESCRIPTORS_PAUSE: Duration = Duration::from_millis(50);
-
-/// The process that starts and owns programs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Supervision {
-    /// The host program itself, executed a second time. Its `main` has to begin with
-    /// [`child_entry`](crate::child_entry).
-    #[default]
-    Reexecute,
-    /// This program: a `taskpawl` of the same version, or a program whose `main` begins with
-    /// [`child_entry`](crate::child_entry). A name without a slash is looked up in `PATH`.
-    Binary(PathBuf),
-    /// No supervisor: the host process starts programs itself. Programs survive if the host is killed, and
-    /// processes that leave their process group survive the end of their call.
-    Off,
-}
 
 impl Supervision {
     /// Returns the program to execute as a supervisor, or `None` without supervision.
@@ -130,7 +115,6 @@ impl Programs {
         limits: &Limits,
         cancel: &CancellationToken,
     ) -> Result<Outcome, SpawnError> {
-        refuse_unless_built()?;
         loop {
             match self.try_run(program, limits, cancel).await {
                 // The program was not started, and other programs of the run release descriptors when they
@@ -286,11 +270,6 @@ fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
         (Sandbox::Off, Sandbox::Off) => true,
         (Sandbox::On(_), Sandbox::Off) | (Sandbox::Off, Sandbox::On(_)) => false,
     }
-}
-
-/// Refuses every start in programs that are built without the feature `programs`.
-pub(crate) fn refuse_unless_built() -> Result<(), SpawnError> {
-    if cfg!(feature = "programs") { Ok(()) } else { Err(SpawnError::NotBuilt) }
 }
 
 pub(crate) fn without_supervisor() -> Refusal {

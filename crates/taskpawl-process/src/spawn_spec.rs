@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::environment::Environment;
 use crate::error::SpawnError;
-use crate::locate::Located;
+use crate::located::Located;
 use crate::program::Program;
 
 /// A validated spawn spec: everything that is needed to start a program, except its streams. It can be sent

@@ -7,6 +7,7 @@ use taskpawl_model::view::{Changes, View, ViewResult};
 use crate::StoreError;
 use crate::backend::{Backend, Reader, Watch};
 use crate::examine::diagnostic::Diagnostic;
+use crate::text_change::{Check, TextChange};
 
 /// Both sides of a store that cannot be opened.
 #[derive(Debug, Clone)]
@@ -28,6 +29,14 @@ pub(crate) fn examine(path: &Path) -> Result<Vec<Diagnostic>, StoreError> {
 }
 
 pub(crate) fn repair(path: &Path) -> Result<(), StoreError> {
+    NoSqlite(path.to_owned()).error()
+}
+
+pub(crate) fn rewrite(path: &Path, _: Check<'_>, _: TextChange<'_>) -> Result<u64, StoreError> {
+    NoSqlite(path.to_owned()).error()
+}
+
+pub(crate) fn rewrite_copy(path: &Path, _: TextChange<'_>) -> Result<u64, StoreError> {
     NoSqlite(path.to_owned()).error()
 }
 

@@ -17,6 +17,7 @@ mod glob;
 mod grep;
 #[cfg(feature = "http")]
 pub(crate) mod http;
+mod ignore_files;
 #[cfg(feature = "builtin-tools")]
 mod list_dir;
 #[cfg(feature = "builtin-tools")]
@@ -26,7 +27,7 @@ mod shell;
 mod silent;
 mod simple;
 mod wait;
-#[cfg_attr(not(feature = "builtin-tools"), allow(dead_code, reason = "only the tools for files walk"))]
+#[cfg(feature = "builtin-tools")]
 mod walk;
 pub(crate) mod words;
 #[cfg(feature = "programs")]
@@ -34,8 +35,8 @@ mod worktree;
 #[cfg(feature = "builtin-tools")]
 mod write_file;
 
+pub use ignore_files::has_unfit_ignore_file;
 pub(crate) use simple::duration;
-pub use walk::has_unfit_ignore_file;
 
 /// Returns the tool that sends HTTP requests.
 #[cfg(feature = "http")]

@@ -1,9 +1,11 @@
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -46,12 +48,22 @@ pub async fn call_layered(
     // A call that is already cancelled or late must not start at all.
     cx.check()?;
     let (cancel, deadline, grace) = (cx.cancel.clone(), cx.deadline, cx.limits.grace);
-    let work = AssertUnwindSafe(Next::new(&**tool.tool(), layers).run(cx, args)).catch_unwind();
+    let work = caught(Next::new(&**tool.tool(), layers).run(cx, args));
     tokio::select! {
         biased;
         ended = work => ended.unwrap_or_else(|panic| Err(panicked(&*panic))),
         error = overdue(&cancel, deadline, grace) => Err(error),
     }
+}
+
+/// Runs a future to its end or its panic.
+async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
+    })
+    .await
 }
 
 /// Completes when the tool has had its time to react to a cancellation or the deadline.

@@ -90,13 +90,14 @@ pub use scope::{current_scope, in_scope};
 pub use secrets::{ConfiguredSecrets, MIN_SECRET_BYTES, NoSecrets, SecretError, SecretFrom, SecretSource};
 pub use steps::{SharedJournal, StepJournal};
 pub use taskpawl_process::{
-    End, Enforcement, Environment, Handover, Isolation, Level, Limits, Network, NetworkWall, Outcome,
-    OutputFiles, OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox,
-    SearchPath, SpawnError, StreamFilter, Supervision, Way, bubblewrap, child_entry, filter_file, follow,
-    inherited, is_below_supervisor, is_in_sandbox, keep_owner_rights, make_private_directories,
-    make_private_directory, open_beneath, probe, share_heap,
+    End, Enforcement, Environment, Handover, HostGrant, InvalidHostGrant, Isolation, Level, Limits, Network,
+    NetworkWall, Outcome, OutputFiles, OutputFilter, OwnListener, Profile, Program, Programs, RefusedAccess,
+    ResourceLimits, Sandbox, SearchPath, SpawnError, StreamFilter, Supervision, Way, bubblewrap, child_entry,
+    filter_file, follow, inherited, is_below_supervisor, is_in_sandbox, keep_owner_rights,
+    make_private_directories, make_private_directory, open_beneath, powerful_server, probe,
 };
-pub use taskpawl_process::{HostGrant, InvalidHostGrant, OwnListener, RefusedAccess, powerful_server};
+#[cfg(feature = "programs")]
+pub use taskpawl_process::{Piped, PipedEnd, share_heap};
 pub use text::head_of_text;
 pub use tokio_util::sync::CancellationToken;
 pub use tool::{Hints, IntoTool, Tool, ToolCommand, ToolSpec};

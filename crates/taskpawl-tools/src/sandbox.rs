@@ -4,6 +4,7 @@
 mod closed;
 mod closed_reason;
 mod confinement;
+#[cfg(feature = "programs")]
 mod copies;
 mod denial;
 mod dotenv;

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use regex::{Regex, RegexBuilder};
+use regex_automata::meta::Regex;
 use serde_json::{Map, Value};
 
 mod bound;
@@ -60,7 +60,7 @@ struct Node {
     one_of_values: Option<Vec<Value>>,
     reference: Option<String>,
     properties: BTreeMap<String, Node>,
-    pattern_properties: Vec<(Regex, Node)>,
+    pattern_properties: Vec<(Pattern, Node)>,
     required: Vec<String>,
     additional: Option<Box<Node>>,
     names: Option<Box<Node>>,
@@ -68,7 +68,7 @@ struct Node {
     items: Option<Box<Node>>,
     has_unique_items: bool,
     bounds: Vec<Bound>,
-    pattern: Option<Regex>,
+    pattern: Option<Pattern>,
     examples: Vec<Value>,
     all_of: Vec<Node>,
     any_of: Vec<Node>,
@@ -224,7 +224,7 @@ fn nodes_by_name(value: &Value, at: &str) -> Result<Vec<(String, Node)>, SchemaE
     named.map(|(name, value)| Ok((name.clone(), node_of(value, &format!("{at}/{name}"))?))).collect()
 }
 
-fn nodes_by_pattern(value: &Value, at: &str) -> Result<Vec<(Regex, Node)>, SchemaError> {
+fn nodes_by_pattern(value: &Value, at: &str) -> Result<Vec<(Pattern, Node)>, SchemaError> {
     let named = nodes_by_name(value, at)?.into_iter();
     named.map(|(pattern, node)| Ok((regex(&pattern, at)?, node))).collect()
 }
@@ -250,9 +250,31 @@ fn object<'a>(value: &'a Value, at: &str) -> Result<&'a Map<String, Value>, Sche
     value.as_object().ok_or_else(|| error(at, "not an object"))
 }
 
-fn regex(pattern: &str, at: &str) -> Result<Regex, SchemaError> {
-    let regex = RegexBuilder::new(pattern).size_limit(MAX_REGEX_BYTES).build();
-    regex.map_err(|_| error(at, format!("`{pattern}` is not a valid regular expression")))
+/// A regular expression. This is the matcher of the crate `regex`, which adds only its text and captures.
+#[derive(Debug, Clone)]
+struct Pattern {
+    text: String,
+    regex: Regex,
+}
+
+impl Pattern {
+    fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+}
+
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn regex(pattern: &str, at: &str) -> Result<Pattern, SchemaError> {
+    let limits =
+        Regex::config().nfa_size_limit(Some(MAX_REGEX_BYTES)).onepass_size_limit(Some(MAX_REGEX_BYTES));
+    let regex = Regex::builder().configure(limits).build(pattern);
+    let regex = regex.map_err(|_| error(at, format!("`{pattern}` is not a valid regular expression")))?;
+    Ok(Pattern { text: pattern.to_owned(), regex })
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use taskpawl_model::view::{GivenGrants, Query};
 use taskpawl_store::{Diagnostic, Location, Severity};
 
 use crate::plan::Plan;
+use crate::temporary_directory::TemporaryDirectory;
 
 /// Lease of a claim made by [`Blocking::update_task_status`], unless its holder renews it.
 const LEASE: Duration = Duration::from_secs(30 * 60);
@@ -30,7 +31,7 @@ pub struct Blocking {
     pub(crate) engine: Engine,
     pub(crate) location: Location,
     /// Directory for the output files of a store in memory, deleted with the last handle.
-    pub(crate) _temporary: Option<Arc<tempfile::TempDir>>,
+    pub(crate) _temporary: Option<Arc<TemporaryDirectory>>,
 }
 
 /// Details of a status change.

@@ -1,6 +1,4 @@
 use std::any::Any;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +16,7 @@ use taskpawl_tools::{
 use crate::error::OpenError;
 use crate::facade::Taskpawl;
 use crate::policy_adapter::PolicyAdapter;
+use crate::temporary_directory::TemporaryDirectory;
 
 /// Options for opening a [`Taskpawl`]. Every option except the store has a default.
 #[derive(Debug)]
@@ -290,9 +289,7 @@ impl Builder {
             if let Some(files) = self.files.or_else(|| self.location.path().map(files_beside)) {
                 (files, None)
             } else {
-                // Set explicitly: otherwise the mode depends on the user's umask, and other users could read the output of calls.
-                let private = Permissions::from_mode(0o700);
-                let made = tempfile::Builder::new().prefix("taskpawl-").permissions(private).tempdir();
+                let made = TemporaryDirectory::make();
                 let directory = made.map_err(OpenError::Files)?;
                 (directory.path().to_owned(), Some(Arc::new(directory)))
             };

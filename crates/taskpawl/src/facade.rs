@@ -12,6 +12,7 @@ use crate::blocking::Blocking;
 use crate::builder::Builder;
 use crate::error::OpenError;
 use crate::run::RunBuilder;
+use crate::temporary_directory::TemporaryDirectory;
 
 /// A plan store with the engine that runs it.
 ///
@@ -26,7 +27,11 @@ pub struct Taskpawl {
 }
 
 impl Taskpawl {
-    pub(crate) fn new(engine: Engine, location: Location, temporary: Option<Arc<tempfile::TempDir>>) -> Self {
+    pub(crate) fn new(
+        engine: Engine,
+        location: Location,
+        temporary: Option<Arc<TemporaryDirectory>>,
+    ) -> Self {
         Self { blocking: Blocking { engine, location, _temporary: temporary } }
     }
 

@@ -39,6 +39,7 @@ mod policy_adapter;
 pub mod prelude;
 mod printed;
 mod run;
+mod temporary_directory;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "macros")]

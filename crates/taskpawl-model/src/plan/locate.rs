@@ -7,7 +7,8 @@ use super::node::{Content, Node};
 use super::places::Places;
 use super::reader::{Reader, push_index, push_key};
 use super::site::{Site, Stage};
-use super::text::{self, Rules};
+use super::text;
+use super::text_rules::Rules;
 use crate::expr::{result_fields, result_fields_of_condition};
 use crate::value::{Map, secret_names};
 use taskpawl_json::Position;
@@ -57,6 +58,10 @@ pub struct PlanPlace {
 ///
 /// The text is parsed for that: a plan in memory does not remember positions, because few plans have problems.
 pub fn locate(text: &str, spots: &[PlanSpot]) -> Vec<Option<PlanPlace>> {
+    if cfg!(not(feature = "yaml")) {
+        // The reader of JSON has no positions.
+        return vec![None; spots.len()];
+    }
     let text = text::prepared(text);
     let Some(node) = text::parse(&text, Rules::PLAN, &mut Vec::new()) else { return vec![None; spots.len()] };
     let mut reader = Reader::default();

@@ -7,6 +7,8 @@ mod error;
 mod expand;
 mod expressions;
 mod instance;
+#[cfg(any(test, not(feature = "yaml")))]
+mod json_text;
 mod link;
 mod locate;
 mod node;
@@ -22,9 +24,14 @@ mod schedule;
 mod site;
 mod sites;
 mod task;
+#[cfg(feature = "yaml")]
 mod text;
+mod text_rules;
 mod types;
 mod vocabulary;
+
+#[cfg(not(feature = "yaml"))]
+use json_text as text;
 
 pub(crate) use expand::{expand_call, spec_fields};
 pub(crate) use expressions::Scope;
@@ -41,9 +48,11 @@ pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
 pub use locate::{PlanPart, PlanPlace, PlanSpot, locate};
 pub use options::plan_fields;
+#[cfg(feature = "yaml")]
+pub use parse::yaml_value;
 pub use parse::{
     Inspected, call_from_json, change_spec, inspect_plan, parse_call, parse_plan, parse_task, plan_from_json,
-    plan_value, read_plan, read_plan_up_to, task_from_json, yaml_value,
+    plan_value, read_plan, read_plan_up_to, task_from_json,
 };
 pub use reliance::Reliance;
 pub use schedule::{OverlapWord, PlanSchedule, Reaction};

@@ -8,11 +8,11 @@ use super::node::{Content, Entry, MAX_DEPTH, Node, shortened};
 use super::options::{BUDGET, PARAM};
 use super::reader::{Reader, Segment};
 use super::task::STRUCTURE;
-use super::text::Rules;
+use super::text_rules::Rules;
 use super::vocabulary::PLAN;
 use super::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, expressions, link, program,
-    scalar, text,
+    text,
 };
 use crate::task::{NewCall, TaskSpec};
 use crate::value::Map;
@@ -108,9 +108,10 @@ pub fn plan_value(text: &str) -> Result<Value, PlanErrors> {
 ///
 /// # Errors
 /// The text is not YAML, nests more than `max_depth` levels deep, gives a key twice, or has anchors, aliases or a second document.
+#[cfg(feature = "yaml")]
 pub fn yaml_value(text: &str, max_depth: usize) -> Result<Option<Value>, PlanErrors> {
     let mut errors = Vec::new();
-    let rules = Rules { max_depth, resolve: scalar::resolve_verbatim };
+    let rules = Rules { max_depth, resolve: super::scalar::resolve_verbatim };
     let node = text::parse(text, rules, &mut errors);
     if let [PlanError { problem: PlanProblem::Empty, .. }] = errors[..] {
         return Ok(None);

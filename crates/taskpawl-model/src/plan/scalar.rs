@@ -25,6 +25,7 @@ pub(super) fn resolve(text: Cow<'_, str>) -> Result<Content<'_>, PlanProblem> {
 
 /// Returns the value of a plain scalar in a file of another program, which is written back later: a number only if it is written the
 /// same way again, so that the version `1.10` stays text.
+#[cfg(feature = "yaml")]
 #[expect(clippy::unnecessary_wraps, reason = "a rule has the signature of `resolve`")]
 pub(super) fn resolve_verbatim(text: Cow<'_, str>) -> Result<Content<'_>, PlanProblem> {
     if let Some(word) = word(&text) {

@@ -12,8 +12,9 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag,
 
 use taskpawl_json::JsonProblem;
 
-use super::node::{Content, Entry, MAX_DEPTH, Node};
-use super::{PlanError, PlanProblem, scalar};
+use super::node::{Content, Entry, Node};
+use super::text_rules::Rules;
+use super::{PlanError, PlanProblem};
 use crate::advice::hint::Hint;
 use crate::expr::OPEN;
 use taskpawl_json::Position;
@@ -38,20 +39,6 @@ pub(super) fn prepared(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(escaped)
-}
-
-/// Rules for reading one kind of text.
-#[derive(Clone, Copy)]
-pub(super) struct Rules {
-    /// Maximum nesting of lists and objects.
-    pub(super) max_depth: usize,
-    /// The value of a plain scalar.
-    pub(super) resolve: fn(Cow<'_, str>) -> Result<Content<'_>, PlanProblem>,
-}
-
-impl Rules {
-    /// Rules for plans.
-    pub(super) const PLAN: Self = Self { max_depth: MAX_DEPTH, resolve: scalar::resolve };
 }
 
 /// Parses a text; `None`, with an error added, if there is no tree.

@@ -2,23 +2,37 @@
 //! asked for.
 
 mod address;
-mod asker;
-mod client_hello;
-mod dns;
-mod forwarder;
 mod grant;
-mod layout;
 mod own_listener;
+mod refused_access;
+
+#[cfg(feature = "programs")]
+mod asker;
+#[cfg(feature = "programs")]
+mod client_hello;
+#[cfg(feature = "programs")]
+mod dns;
+#[cfg(feature = "programs")]
+mod forwarder;
+#[cfg(feature = "programs")]
+mod layout;
+#[cfg(feature = "programs")]
 mod refused;
+#[cfg(feature = "programs")]
 mod refused_ports;
+#[cfg(feature = "programs")]
 mod resolver;
 
 pub use address::special_address;
-pub(crate) use asker::{CallLookup, Source, Transport};
-pub(crate) use forwarder::Forwarder;
 pub use grant::{HostGrant, InvalidHostGrant, powerful_server};
-pub(crate) use layout::{Layout, MAX_ENDPOINTS, RESOLVER, lookup_order, resolver_settings};
 pub use own_listener::OwnListener;
-pub use refused::RefusedAccess;
-pub(crate) use refused::RefusedLog;
-pub(crate) use refused_ports::open as watch_ports;
+pub use refused_access::RefusedAccess;
+
+#[cfg(feature = "programs")]
+pub(crate) use self::{
+    asker::{CallLookup, Source, Transport},
+    forwarder::Forwarder,
+    layout::{Layout, MAX_ENDPOINTS, RESOLVER, lookup_order, resolver_settings},
+    refused::RefusedLog,
+    refused_ports::open as watch_ports,
+};

@@ -1,18 +1,17 @@
 //! A record of the access to hosts, ports and sockets that programs asked for and did not get.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::asker::{CallLookup, Source};
+use super::refused_access::RefusedAccess;
 use super::refused_ports::{PortAnswers, PortWatch};
 use crate::bounded::blocking_within;
 use crate::sandbox::{ListeningSocket, listening_sockets};
@@ -22,53 +21,6 @@ const MAX_RECORDS: usize = 256;
 
 /// The longest time to look at the paths of sockets.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Access to a host, a port or a socket that a program asked for and did not get.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-#[non_exhaustive]
-pub enum RefusedAccess {
-    /// A name that is not granted was looked up.
-    Host {
-        /// The name, in lower case.
-        name: String,
-    },
-    /// A granted name is not reached, because none of its addresses may be used.
-    Address {
-        /// The granted name.
-        host: String,
-        /// The first of its addresses.
-        address: IpAddr,
-        /// The kind of the address, as `a link-local address`.
-        reason: &'static str,
-    },
-    /// A connection to port 443 of a granted name did not ask for that name by TLS.
-    ServerName {
-        /// The granted name.
-        host: String,
-        /// The name in the connection; `None` without a TLS client that names a server.
-        asked: Option<String>,
-    },
-    /// A port of this machine, at which a server listens outside of the sandbox.
-    Port {
-        /// The port.
-        port: u16,
-    },
-    /// A unix socket that no program of the run listens at. Recorded only if another program of this machine does.
-    Socket {
-        /// The absolute path.
-        path: PathBuf,
-    },
-    /// More names beneath a wildcard were looked up than a run can use.
-    TooManyNames {
-        /// The name of the wildcard, without `*.`.
-        beneath: String,
-        /// The name that got no address.
-        name: String,
-    },
-    /// Further access was refused after the record was full.
-    Further,
-}
 
 /// The refused access of each running call of a supervisor. The engine's network thread writes it, and each call takes its own.
 #[derive(Debug, Default)]

@@ -14,7 +14,8 @@ use super::asker::Source;
 use super::dns::{Answer, Question};
 use super::grant::is_name;
 use super::layout::Layout;
-use super::refused::{RefusedAccess, RefusedLog};
+use super::refused::RefusedLog;
+use super::refused_access::RefusedAccess;
 
 /// Time for a question over TCP.
 const PATIENCE: Duration = Duration::from_secs(10);

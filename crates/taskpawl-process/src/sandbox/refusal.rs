@@ -1,5 +1,6 @@
 //! Why a sandbox cannot be set up.
 
+#[cfg(feature = "programs")]
 use std::fmt::Display;
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ pub(crate) struct Refusal {
     pub(crate) cgroup: Option<PathBuf>,
 }
 
+#[cfg(feature = "programs")]
 impl Refusal {
     pub(crate) fn new(missing: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { missing: missing.into(), advice: advice.into(), cgroup: None }

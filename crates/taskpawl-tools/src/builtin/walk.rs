@@ -1,6 +1,5 @@
 //! Walk over the files that are not ignored, shared by `glob` and `grep`.
 
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +9,7 @@ use ignore::WalkBuilder;
 use serde_json::{Map, Value};
 
 use crate::builtin::common::invalid;
+use crate::builtin::ignore_files::{MAX_IGNORE_BYTES, has_unfit_ignore_file};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;
@@ -46,9 +46,6 @@ impl Gaps {
         result.into()
     }
 }
-
-/// Largest supported ignore file, in bytes: its compiled form takes many times its size in memory.
-const MAX_IGNORE_BYTES: u64 = 256 << 10;
 
 /// Visits the files beneath `start` in no particular order. Sorting a directory would take memory for all of its names,
 /// whose number is unlimited.
@@ -110,17 +107,6 @@ pub(super) fn files(
     gaps.unreadable += unfit.load(Ordering::Relaxed);
     gaps.hidden += hidden.load(Ordering::Relaxed);
     cx.check()
-}
-
-/// Returns whether a directory has an ignore file that must not be read. A large one could fill the memory, and a link
-/// to a device or a named pipe never ends.
-pub fn has_unfit_ignore_file(directory: &Path) -> bool {
-    let is_unfit = |name: &&str| {
-        let metadata = std::fs::metadata(directory.join(name));
-        let is_fine = |data: &Metadata| data.is_dir() || data.is_file() && data.len() <= MAX_IGNORE_BYTES;
-        metadata.is_ok_and(|metadata| !is_fine(&metadata))
-    };
-    [".gitignore", ".ignore", ".git/info/exclude"].iter().any(is_unfit)
 }
 
 /// Compiles a pattern; `*` matches within one directory, `**` across several.

@@ -11,6 +11,8 @@ mod directory;
 mod file;
 mod layer;
 mod near;
+#[cfg(feature = "policy-files")]
+mod parser;
 mod powers;
 mod rule;
 mod schema;

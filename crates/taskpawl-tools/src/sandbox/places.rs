@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use taskpawl_process::{Layers, Substitute};
 
+#[cfg(feature = "programs")]
+use super::copies;
 use super::excluded_paths::plain;
-use super::{copies, home, obeyed_names, repositories};
+use super::{home, obeyed_names, repositories};
 
 /// The location of a project, the paths of taskpawl and the environment variables of the process that starts programs.
 #[derive(Clone, Debug, Default)]
@@ -294,9 +296,16 @@ impl SandboxPlaces {
     }
 
     /// Writes copies of settings files in the home directory without their secrets, and returns them.
+    #[cfg(feature = "programs")]
     pub(super) fn copies(&self) -> Vec<Substitute> {
         let (Some(private), Some(home)) = (&self.private, self.home()) else { return Vec::new() };
         copies::write(&home, &private.join("settings"))
+    }
+
+    /// Returns nothing: no program reads them.
+    #[cfg(not(feature = "programs"))]
+    pub(super) fn copies(&self) -> Vec<Substitute> {
+        Vec::new()
     }
 
     /// Resolves a path of the settings or of a plan, which may start with `~`, to an absolute one.
