@@ -25,6 +25,8 @@ pub struct Known {
 pub(crate) struct KnownRecord {
     pub(crate) task: TaskId,
     pub(crate) record: SourceRecord,
+    /// The text that the item had at the last import or export, if its record has an id instead.
+    pub(crate) name: Option<String>,
     /// The status in the file at the last import or export.
     pub(crate) status: Option<Status>,
     /// True if version 0.1 stored the record: only the innermost heading is known.
@@ -33,6 +35,13 @@ pub(crate) struct KnownRecord {
     pub(crate) preserved_id: Option<String>,
     /// The source under which it is stored, if that is another one.
     pub(crate) from: Option<String>,
+}
+
+impl KnownRecord {
+    /// Returns the text of an item.
+    pub(crate) fn text(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.record.id)
+    }
 }
 
 impl Known {
@@ -70,6 +79,7 @@ impl Known {
             known.add(KnownRecord {
                 task,
                 record,
+                name: None,
                 status: None,
                 is_legacy: false,
                 preserved_id: None,
@@ -172,7 +182,9 @@ fn record_of(format: Format, bound: &BoundRecord, from: Option<String>) -> Known
         }
     });
     let preserved_id = preserved("id").filter(|_| is_by_content(format, bound));
-    KnownRecord { task: bound.task.clone(), record, status, is_legacy, preserved_id, from }
+    let name = bound.values.get("name").and_then(Value::as_str).filter(|name| *name != record.id);
+    let name = name.filter(|_| format == Format::SpecKit).map(str::to_owned);
+    KnownRecord { task: bound.task.clone(), record, name, status, is_legacy, preserved_id, from }
 }
 
 /// Returns the id of a record of Task Master after its tag was renamed; `None` if the record is in another tag.
