@@ -1,5 +1,7 @@
 //! Answers of the dialects: a single text. The fields of JSON objects keep the order of their declaration.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl_tools::ToolError;
@@ -8,7 +10,12 @@ use taskpawl_tools::ToolError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The call succeeded.
-    Said(String),
+    Said {
+        /// The text.
+        text: String,
+        /// The names of arguments and fields that are not kept: a JSON object names them in its last field.
+        ignored: BTreeSet<String>,
+    },
     /// The call failed. It becomes an error with this text, so that a plan that contains the call does not continue as
     /// if it had succeeded.
     Refused(String),
@@ -29,7 +36,19 @@ struct Flagged<'a> {
 impl Answer {
     /// Succeeds with an object.
     pub(crate) fn json(answer: &impl Serialize) -> Self {
-        Self::Said(text(answer))
+        Self::said(text(answer))
+    }
+
+    fn said(text: String) -> Self {
+        Self::Said { text, ignored: BTreeSet::new() }
+    }
+
+    /// Names arguments or fields that are not kept.
+    pub(crate) fn ignoring(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        if let Self::Said { ignored, .. } = &mut self {
+            ignored.extend(names);
+        }
+        self
     }
 
     /// Succeeds with `{"ok":true}`.
@@ -45,7 +64,8 @@ impl Answer {
     /// Turns a failure into a success with the same text.
     pub(crate) fn no_refusal(self) -> Self {
         match self {
-            Self::Said(text) | Self::Refused(text) => Self::Said(text),
+            Self::Refused(text) => Self::said(text),
+            said @ Self::Said { .. } => said,
         }
     }
 
@@ -62,11 +82,19 @@ impl Answer {
     /// Converts the answer to the result of a tool call.
     pub(crate) fn into_result(self) -> Result<Value, ToolError> {
         match self {
-            Self::Said(text) => Ok(Value::String(text)),
+            Self::Said { text, ignored } => Ok(Value::String(with_ignored(text, &ignored))),
             Self::Refused(text) => {
                 Err(ToolError::Answered { message: text.clone(), result: Box::new(Value::String(text)) })
             }
         }
+    }
+}
+
+/// Adds a last field to a JSON object. Parsing it would lose the order of its fields.
+fn with_ignored(object: String, ignored: &BTreeSet<String>) -> String {
+    match object.strip_suffix('}') {
+        Some(start) if !ignored.is_empty() => format!("{start},\"ignored\":{}}}", text(ignored)),
+        _ => object,
     }
 }
 

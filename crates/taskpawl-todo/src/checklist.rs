@@ -42,9 +42,6 @@ struct Updated<'a> {
     message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<Dropped<'a>>,
-    /// Fields of items that are not kept.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    ignored: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -99,7 +96,7 @@ fn write(lists: &Lists, cx: &CallContext, scope: &str, given: &Value) -> Answer 
         Ok((list, dropped)) => {
             let message = format!("Task list updated: {}/{} completed", list.done(), list.len());
             let dropped = dropped.iter().map(|item| Dropped { id: &item.id, title: &item.title }).collect();
-            Answer::json(&Updated { success: true, message, dropped, ignored })
+            Answer::json(&Updated { success: true, message, dropped }).ignoring(ignored)
         }
         Err(Fault::SeveralActive { .. }) => failed(SEVERAL),
         Err(Fault::DuplicateId { position }) => {

@@ -43,9 +43,6 @@ struct Listed<'a> {
     output: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<Dropped<'a>>,
-    /// Fields of items that are not kept.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    ignored: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -64,7 +61,7 @@ pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>
         return Answer::error(format!("unknown argument `{name}`: todowrite takes the list as todos"));
     }
     if verb == Verb::Read {
-        return listed(&lists.session(&scope), &[], Vec::new());
+        return listed(&lists.session(&scope), &[]);
     }
     if lists.is_read_only() {
         return Answer::error(READ_ONLY);
@@ -77,7 +74,7 @@ pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>
     match lists.replace_session(&scope, items) {
         Ok((list, dropped)) => {
             let given = args.get("todos").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            listed(&list, &dropped, ignored(given, ITEM_FIELDS))
+            listed(&list, &dropped).ignoring(ignored(given, ITEM_FIELDS))
         }
         Err(Fault::SeveralActive { position }) => {
             Answer::error(format!("todos[{position}].status: at most one item may be in_progress at a time"))
@@ -88,11 +85,11 @@ pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>
     }
 }
 
-fn listed(list: &List, dropped: &[Item], ignored: Vec<String>) -> Answer {
+fn listed(list: &List, dropped: &[Item]) -> Answer {
     let shown: Vec<Shown<'_>> = list.iter().map(shown).collect();
     let title = format!("{} todos", list.len() - list.done());
     let dropped = dropped.iter().map(|item| Dropped { id: &item.id, content: &item.title }).collect();
-    Answer::json(&Listed { title, output: answer::text(&shown), dropped, ignored })
+    Answer::json(&Listed { title, output: answer::text(&shown), dropped })
 }
 
 fn shown(item: &Item) -> Shown<'_> {

@@ -24,6 +24,14 @@ impl DialectTool {
     pub(crate) fn new(text: &'static ToolText, lists: Lists) -> Self {
         Self { text, spec: text.spec(lists.rule().is_by_argument()), lists }
     }
+
+    /// Returns the names of the arguments.
+    fn params(&self) -> Vec<&'static str> {
+        let alias = if self.text.verb == Verb::Manage { &checklist::LIST_ARGUMENTS[..] } else { &[] };
+        // The scope argument is accepted even if the scope is fixed; it is ignored then.
+        let params = self.text.all_params(true).map(|param| param.name);
+        params.chain(alias.iter().copied()).collect()
+    }
 }
 
 #[async_trait]
@@ -39,12 +47,13 @@ impl Tool for DialectTool {
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         cx.check()?;
         let (verb, lists) = (self.text.verb, self.lists.clone());
+        let ignored: Vec<String> = Args::of(&args).unknown(&self.params()).map(str::to_owned).collect();
         // Session lists are only in memory. All other dialects may block on files or the store.
         if matches!(verb, Verb::Write | Verb::Read) {
-            return answer(&lists, verb, &cx, &args).into_result();
+            return answer(&lists, verb, &cx, &args).ignoring(ignored).into_result();
         }
         match tokio::task::spawn_blocking(move || answer(&lists, verb, &cx, &args)).await {
-            Ok(answer) => answer.into_result(),
+            Ok(answer) => answer.ignoring(ignored).into_result(),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 // The runtime shut down before the work started.
@@ -55,10 +64,7 @@ impl Tool for DialectTool {
 
     /// Skips the validation by the host: the dialect has its own error texts, which models know.
     fn policy_args(&self) -> Option<Vec<&str>> {
-        let alias = if self.text.verb == Verb::Manage { &checklist::LIST_ARGUMENTS[..] } else { &[] };
-        // The scope argument is accepted even if the scope is fixed; it is ignored then.
-        let params = self.text.all_params(true).map(|param| param.name);
-        Some(params.chain(alias.iter().copied()).collect())
+        Some(self.params())
     }
 
     fn is_repeatable(&self, args: &Value) -> bool {

@@ -347,6 +347,9 @@ fn a_list_under_another_name_is_refused_and_not_read_as_none() {
 #[test]
 fn fields_of_items_that_are_not_kept_are_named() {
     let host = Host::new();
+    let call = json!({"taskList": [item(1, "not-started")], "plan": "x"});
+    let said = host.call("manage_tasks", call);
+    assert_eq!(said, r#"{"success":true,"message":"Task list updated: 0/1 completed","ignored":["plan"]}"#);
     let items = json!([{"id": 1, "title": "Build", "status": "not-started", "description": "with -O", "owner": "me"}]);
     assert_eq!(
         write(&host, &items),

@@ -37,6 +37,18 @@ fn list_tasks_reads_the_file_and_creates_none() {
 }
 
 #[test]
+fn arguments_that_are_not_kept_are_named() {
+    let host = talk();
+    let said = host.call("AddTask", json!({"title": "Write", "priority": "high", "done": true, "due": null}));
+    assert!(said.ends_with(r#""done":false,"ignored":["done","priority"]}"#), "{said}");
+    let all = host.call("ListTasks", json!({"status": "open"}));
+    assert!(all.starts_with(r#"{"tasks":[{"#) && all.ends_with(r#"}],"ignored":["status"]}"#), "{all}");
+    assert!(!host.call("ListTasks", json!({})).contains("ignored"));
+    let gone = host.call("CompleteTask", json!({"taskId": "x", "note": "n"}));
+    assert_eq!(gone, r#"{"ok":false,"error":"Task not found"}"#);
+}
+
+#[test]
 fn add_task_appends_a_task_with_a_new_id() {
     let host = talk();
     let said = host.call("AddTask", json!({"title": "Write", "description": "all of it"}));
