@@ -1,12 +1,13 @@
 //! A folder of Backlog.md: one Markdown file per task, with front matter and sections.
 
 mod body;
+mod words;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Priority, Status, Task};
+use taskpawl_model::task::{Priority, Task};
 use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, format_time};
 
@@ -24,6 +25,8 @@ use crate::states;
 use crate::times::{minutes, to_minutes};
 
 pub(crate) use write::write;
+
+use words::Words;
 
 const FORMAT: &str = "backlog";
 
@@ -51,80 +54,11 @@ const TASKS: &[&str] = &["tasks/", "completed/"];
 
 pub(crate) fn takes(name: &str) -> bool {
     let is_inside = TASKS.iter().chain(&["drafts/"]).any(|folder| {
-        name.strip_prefix(folder).is_some_and(|file| !file.contains('/') && has_extension(file, "md"))
+        // Other systems leave files such as `._task-1.md` beside the real ones.
+        let is_task = |file: &str| !file.contains('/') && !file.starts_with('.') && has_extension(file, "md");
+        name.strip_prefix(folder).is_some_and(is_task)
     });
     name == CONFIG || is_inside
-}
-
-/// The status words and the id prefix of a project.
-#[derive(Debug, Clone)]
-struct Words {
-    all: Vec<String>,
-    first: String,
-    prefix: String,
-}
-
-impl Words {
-    fn read(files: &Files) -> Read<Self> {
-        let mut words = Self {
-            all: ["To Do", "In Progress", "Done"].map(str::to_owned).to_vec(),
-            first: "To Do".to_owned(),
-            prefix: "task".to_owned(),
-        };
-        let Some(text) = files.get(CONFIG) else { return Ok(words) };
-        let place = Position::of(CONFIG);
-        let mut config = Record { map: front_matter::parse(text, &place, 1)?, place };
-        let all = config.texts("statuses")?;
-        if !all.is_empty() {
-            words.first.clone_from(&all[0]);
-            words.all = all;
-        }
-        if let Some(first) = config.text("default_status")? {
-            words.first = first;
-        }
-        if let Some(prefix) = config.text("task_prefix")?.filter(|prefix| !prefix.is_empty()) {
-            words.prefix = prefix;
-        }
-        Ok(words)
-    }
-
-    /// Returns the status for a word. A custom word has the status of its position: the first is `todo`, the last is `done`.
-    fn status(&self, word: &str) -> Status {
-        let is = |other: &str| word.eq_ignore_ascii_case(other);
-        let known: [(&[&str], Status); 5] = [
-            (&["to do", "todo", "backlog", "open", "draft"], Status::Todo),
-            (&["in progress", "doing", "in review", "review"], Status::InProgress),
-            (&["done", "completed", "complete", "closed"], Status::Done),
-            (&["blocked", "on hold"], Status::Blocked),
-            (&["cancelled", "canceled", "won't do"], Status::Cancelled),
-        ];
-        let found = known.iter().find(|(words, _)| words.iter().any(|word| is(word)));
-        if let Some((_, status)) = found {
-            return *status;
-        }
-        match self.all.iter().position(|other| is(other)) {
-            _ if is(&self.first) => Status::Todo,
-            Some(0) => Status::Todo,
-            Some(place) if place + 1 == self.all.len() => Status::Done,
-            Some(_) => Status::InProgress,
-            // The project does not list the word, so nothing tells if work may start.
-            None => Status::Blocked,
-        }
-    }
-
-    /// Returns the word for a status: the project's own, or else the nearest one.
-    fn word(&self, status: Status) -> String {
-        let own = self.all.iter().find(|word| self.status(word) == status);
-        let last = || self.all.iter().rev().find(|word| self.status(word) == Status::Done);
-        match (own, status) {
-            (Some(word), status) if status != Status::Todo => word.clone(),
-            (_, Status::Done | Status::Cancelled | Status::Skipped) => {
-                last().map_or_else(|| "Done".to_owned(), Clone::clone)
-            }
-            (_, Status::InProgress) => "In Progress".to_owned(),
-            (_, Status::Todo | Status::Blocked | Status::Failed) => self.first.clone(),
-        }
-    }
 }
 
 #[derive(Clone)]
@@ -262,6 +196,7 @@ fn task(
     states::set(&mut task, status, None);
     keep_word(&mut kept, "status", &word, &words.word(status), status);
     read_priority(&mut record, &mut task, &own_fields, &mut kept)?;
+    left_out.extend(words.unknown(&task, &kept));
     read_times(&mut record, &mut task, &mut kept)?;
     read_links(&mut record, &mut task, ids, &mut kept, left_out)?;
     task.description = body::description(&body);
@@ -384,6 +319,12 @@ fn read_links(
 pub(crate) fn files_of(files: &Files, ids: &BTreeSet<&str>) -> Vec<String> {
     let by_id = files_by_id(files);
     ids.iter().filter_map(|id| by_id.get(&id.to_uppercase())).map(|file| (*file).to_owned()).collect()
+}
+
+/// Returns the ids that the names of task files begin with, in upper case.
+fn ids_in_names(files: &Files) -> impl Iterator<Item = String> {
+    let names = files.names().filter_map(|name| TASKS.iter().find_map(|folder| name.strip_prefix(folder)));
+    names.filter_map(|name| Some(name.split_once(" - ")?.0.to_uppercase()))
 }
 
 /// Returns the names of task files by the ids in them, in upper case.

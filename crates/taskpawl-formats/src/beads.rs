@@ -168,6 +168,7 @@ fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut
     read_priority(&mut record, &mut task, own_fields, &mut kept)?;
     record.times(&TIMES, &mut task, &mut kept)?;
     read_status(&mut record, &mut task, own_fields, options.now, &mut kept)?;
+    left_out.extend(unknown_word(&task, &kept));
     read_links(&mut record, &mut task, ids, &mut kept, left_out)?;
     read_comments(&mut record, &mut task, &mut kept)?;
     let kind = record.text("issue_type")?.unwrap_or_else(|| "task".to_owned());
@@ -240,14 +241,14 @@ fn read_status(
     let word = record.text("status")?.unwrap_or_else(|| "open".to_owned());
     let reason = record.text("close_reason")?;
     let (mut status, mut why) = status_of(&word, reason.as_deref());
-    if let Some(own) = own_fields.status.filter(|own| word_of(*own) == word) {
+    if let Some(own) = own_fields.status.filter(|own| word_of(*own).eq_ignore_ascii_case(&word)) {
         status = own;
     }
     if let Some(until) = deferred(&record.map).filter(|until| status == Status::Todo && *until > now) {
         // A deferred issue must not start yet.
         (status, why) = (Status::Blocked, Some(states::put_off(until, FORMAT)));
     }
-    if status == Status::Blocked && why.is_none() && word != "blocked" {
+    if status == Status::Blocked && why.is_none() && !word.eq_ignore_ascii_case("blocked") {
         why = Some(format!("`{word}` in beads"));
     }
     states::set(task, status, why.as_deref());
@@ -268,9 +269,21 @@ fn deferred(record: &Map) -> Option<Timestamp> {
     record.get("defer_until")?.as_str().and_then(rfc3339)
 }
 
+/// Words that are blocked here. beads keeps such issues from being ready.
+const WAITING: &[&str] = &["blocked", "deferred", "pinned"];
+
+/// Lists a status word that beads gets from its configuration.
+fn unknown_word(task: &Task, kept: &Map) -> Option<LeftOut> {
+    let word = kept.get("status")?.as_str()?;
+    let (status, _) = status_of(word, None);
+    let is_known = status != Status::Blocked || WAITING.contains(&word.to_lowercase().as_str());
+    let why = || format!("the word `{word}` is not known, and counts as blocked");
+    (!is_known).then(|| LeftOut::new(format!("{}: status", task.id), why()))
+}
+
 /// Returns the status for a word of beads. Unknown words are blocked, so that a custom status never counts as ready.
 fn status_of(word: &str, reason: Option<&str>) -> (Status, Option<String>) {
-    match word {
+    match word.to_lowercase().as_str() {
         "open" => (Status::Todo, None),
         "in_progress" | "hooked" => (Status::InProgress, None),
         "closed" => reason.and_then(ended_badly).unwrap_or((Status::Done, None)),

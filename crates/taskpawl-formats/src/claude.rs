@@ -103,7 +103,8 @@ fn read_tasks(records: Vec<Record>, options: &Options, faults: &mut Faults) -> R
                 continue;
             }
         };
-        if record.map.get("status").and_then(Value::as_str) == Some("deleted") {
+        let status = record.map.get("status").and_then(Value::as_str);
+        if status.is_some_and(|word| word.eq_ignore_ascii_case("deleted")) {
             left_out.push(LeftOut::new(theirs, "it was deleted there").at(record.place.file, None));
             continue;
         }

@@ -263,8 +263,18 @@ pub(crate) fn as_spelled(before: Option<&Value>, now: &Value, name: impl Fn(&Val
     Value::Array(links)
 }
 
+/// Returns an id or a link as a text. Programs that have only one kind of number read `1.0` as `1`.
 pub(crate) fn text_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    let whole = |number: &f64| number.fract() == 0.0 && number.abs() < 1e15;
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if !number.is_u64() && !number.is_i64() => {
+            number.as_f64().filter(whole).map_or_else(|| number.to_string(), |number| format!("{number:.0}"))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    }
 }
 
 #[cfg(test)]

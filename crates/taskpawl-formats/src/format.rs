@@ -154,9 +154,9 @@ pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<
     let bare = files.unmarked();
     let (before, files) = (files, bare.as_ref());
     let is_out: Vec<bool> = reading.tasks.iter().map(|task| ids.contains(&task.id)).collect();
+    let names = reading.names.iter().zip(&is_out).filter(|(_, is_out)| **is_out);
+    let names: BTreeSet<&str> = names.map(|(name, _)| name.as_str()).collect();
     let of_folder = |found: fn(&Files, &BTreeSet<&str>) -> Vec<String>| {
-        let names = reading.names.iter().zip(&is_out).filter(|(_, is_out)| **is_out);
-        let names: BTreeSet<&str> = names.map(|(name, _)| name.as_str()).collect();
         let mut left = files.clone();
         for file in &found(files, &names) {
             left.remove(file);
@@ -167,7 +167,17 @@ pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<
         Format::Markdown | Format::SpecKit | Format::OpenSpec | Format::Kiro => {
             markdown::without(format, files, &is_out)
         }
-        Format::TodoTxt => todotxt::without(files, &is_out),
+        Format::TodoTxt => {
+            let (left, numbers) = todotxt::without(files, &names);
+            let mut read = reading.clone();
+            read.retain(&is_out);
+            for name in &mut read.names {
+                if let Some(now) = numbers.get(name) {
+                    name.clone_from(now);
+                }
+            }
+            return (left.marked_as(before), read);
+        }
         Format::Backlog => of_folder(backlog::files_of),
         Format::Claude => of_folder(claude::files_of),
         Format::Beads
@@ -177,9 +187,9 @@ pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<
         | Format::GitHub
         | Format::Tasks => return (files.clone().marked_as(before), reading.clone()),
     };
-    if format.is_folder() && left.iter().count() == files.iter().count() {
-        // A list of to-dos in one file: like the formats above.
-        return (files.clone().marked_as(before), reading.clone());
+    if format.is_folder() {
+        // Their records have ids. The removed ones tell which links to them are to be removed as well.
+        return (left.marked_as(before), reading.clone());
     }
     // Later records are known by their position, so removed ones must leave the reading, too.
     let mut read = reading.clone();

@@ -26,6 +26,7 @@ mod content;
 mod derived;
 mod detect;
 mod error;
+mod escapes;
 mod existing_document;
 mod faults;
 mod files;

@@ -3,6 +3,7 @@
 mod dialect;
 mod items;
 mod layout;
+mod moves;
 mod phases;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,8 +81,7 @@ pub(crate) fn read(format: Format, files: &Files, options: &Options, faults: &mu
         }
         reading.push(task, String::new(), record, None);
     }
-    for line in near_items(text).into_iter().filter(|line| !is_in_conflict(*line)) {
-        let why = "it is no item: a box is `[ ]` or `[x]`, with a space behind it";
+    for (line, why) in near_items(text).into_iter().filter(|(line, _)| !is_in_conflict(*line)) {
         reading.left_out.push(LeftOut::new(format!("line {line}"), why).at(file, Some(line)));
     }
     reading
@@ -187,6 +187,7 @@ fn say_unsupported(
         // The plan of a feature is its folder.
         left_out.retain(|left| !left.what.starts_with("plan: "));
     }
+    moves::say_parents(tasks, document, left_out);
     for task in tasks {
         let said = document.task(&task.id);
         let of_file = said.map(|said| option_list(said, "labels")).unwrap_or_default();
@@ -296,7 +297,8 @@ impl Style {
                 } else {
                     self.names.unmarked(&name);
                 }
-                self.line_of(task, lead, &tags(said, self.dialect), !has_comment)
+                let tags = self.dialect.tags_of(&tags(said, self.dialect), task);
+                self.line_of(task, lead, &tags, !has_comment)
             }
         }
     }
@@ -315,7 +317,7 @@ impl Style {
         let usual = if own == Status::InProgress { self.started.as_str() } else { mark_of(own) };
         let mark = before.unwrap_or(usual);
         let said = before.map_or(status_of(mark), |_| own);
-        let name = one_line(&task.name);
+        let name = self.dialect.text_of(tags, &one_line(&task.name));
         // A name that ends like a taskpawl comment would be misread. A comment with the id after it prevents that.
         let has_id = has_id && take_ours(&name).0 == name;
         let own_fields = OwnFields::of(task, has_id, said, taskpawl_model::task::Priority::Medium).text();
@@ -350,7 +352,7 @@ impl NewTags {
         }
         let tags = tags(task, self.dialect);
         if self.dialect.id_of(&tags).is_some_and(|id| self.given.insert(id)) {
-            return tags;
+            return self.dialect.tags_of(&tags, task);
         }
         self.last += 1;
         let stories = stories_of(&option_list(task, "labels"));

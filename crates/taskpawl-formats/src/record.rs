@@ -9,6 +9,7 @@ use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, Timestamp, format_time};
 
 use crate::error::{FormatError, Position, Short};
+use crate::existing_document::text_of;
 use crate::faults::{Faults, conflict};
 use crate::ids::Ids;
 use crate::preserved::keep_if_other;
@@ -81,7 +82,7 @@ impl Record {
     pub(crate) fn id(&mut self, field: &str) -> Read<String> {
         let id = match self.take(field) {
             Some(Value::String(text)) if !text.is_empty() => text,
-            Some(Value::Number(number)) => number.to_string(),
+            Some(value @ Value::Number(_)) => text_of(&value),
             Some(value) => return Err(self.wrong(field, "an id", &value)),
             None => return Err(self.place.error(field, "it is missing", "every record has one")),
         };
@@ -106,8 +107,7 @@ impl Record {
             Some(value) => return Err(self.wrong(field, "a list of texts", &value)),
         };
         let text = |value: &Value| match value {
-            Value::String(text) => Ok(text.clone()),
-            Value::Number(number) => Ok(number.to_string()),
+            Value::String(_) | Value::Number(_) => Ok(text_of(value)),
             other @ (Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) => {
                 Err(self.wrong(field, "a list of texts", other))
             }

@@ -154,6 +154,7 @@ fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut
     record.times(&TIMES, &mut task, &mut kept)?;
     read_status(&mut record, &mut task, &own_fields, options.now, &mut kept)?;
     read_priority(&mut record, &mut task, &own_fields, &mut kept)?;
+    left_out.extend(unknown_priority(&theirs, &kept));
     let tags = match record.map.get("tags") {
         Some(Value::String(_)) => vec![record.text("tags")?.unwrap_or_default()],
         _ => record.texts("tags")?,
@@ -212,7 +213,9 @@ fn read_status(
         // A waiting task must not start yet.
         states::set(task, Status::Blocked, Some(&states::put_off(until, PROGRAM)));
     } else {
-        let why = (word == "recurring").then_some("the template of a recurring task of Taskwarrior");
+        let why = word
+            .eq_ignore_ascii_case("recurring")
+            .then_some("the template of a recurring task of Taskwarrior");
         states::set(task, status, why);
     }
     keep_if_other(kept, "status", json!(word), &json!(word_of(status)));
@@ -225,7 +228,7 @@ fn wait(record: &Map) -> Option<Timestamp> {
 }
 
 fn status_of(word: &str, is_started: bool) -> Option<Status> {
-    match word {
+    match word.to_lowercase().as_str() {
         "pending" if is_started => Some(Status::InProgress),
         "pending" | "waiting" => Some(Status::Todo),
         "completed" => Some(Status::Done),
@@ -261,8 +264,16 @@ fn read_priority(record: &mut Record, task: &mut Task, own_fields: &OwnFields, k
     Ok(())
 }
 
+/// Lists a priority that Taskwarrior gets from its configuration.
+fn unknown_priority(theirs: &str, kept: &Map) -> Option<LeftOut> {
+    let word = kept.get("priority")?.as_str()?;
+    let is_known = matches!(word.to_uppercase().as_str(), "H" | "M" | "L" | "");
+    let why = || format!("the word `{word}` is not known, and counts as medium");
+    (!is_known).then(|| LeftOut::new(format!("{theirs}: priority"), why()))
+}
+
 fn priority_of(word: Option<&str>) -> Priority {
-    match word {
+    match word.map(str::to_uppercase).as_deref() {
         Some("H") => Priority::High,
         Some("L") => Priority::Low,
         _ => Priority::Medium,

@@ -1,7 +1,7 @@
 //! Lists in the todo.txt format: one task per line, with a priority, dates, `+projects`, `@contexts` and `due:`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use taskpawl_model::task::{Priority, Status, Task};
@@ -9,6 +9,7 @@ use taskpawl_model::value::{Map, TaskId, Timestamp, format_time};
 
 use crate::content::{self, ContentItem};
 use crate::error::Position;
+use crate::escapes::{escaped, unescaped};
 use crate::existing_document::ExistingDocument;
 use crate::faults::{Faults, leave_out_conflicts};
 use crate::files::Files;
@@ -16,7 +17,7 @@ use crate::ids::{Ids, Names};
 use crate::lines::{self, Line, one_line, parts};
 use crate::own_fields::OwnFields;
 use crate::preserved::{keep, kept};
-use crate::reading::{Options, Reading, Written};
+use crate::reading::{LeftOut, Options, Reading, Written};
 use crate::record::{blank, option, option_list, set_option};
 use crate::states;
 use crate::times::{date, rfc3339};
@@ -114,12 +115,12 @@ impl Words {
                 add(&mut words.labels, word);
             } else if let Some(due) = word.strip_prefix("due:").filter(|due| is_date(due)) {
                 words.due = Some(due.to_owned());
-            } else if let Some(letter) = word.strip_prefix("pri:").filter(|letter| letter.len() == 1) {
-                words.priority = letter.chars().next().filter(char::is_ascii_uppercase);
+            } else if let Some(letter) = letter_in(word) {
+                words.priority = Some(letter);
             } else if let Some(field) = word.strip_prefix(OWN) {
                 own.push(field);
             } else {
-                name.push(word);
+                name.push(unescaped(word, is_syntax));
             }
         }
         words.own = OwnFields::parse(&own.join(" "));
@@ -131,6 +132,25 @@ impl Words {
         }
         words
     }
+}
+
+/// Returns the priority in a word such as `pri:A`.
+fn letter_in(word: &str) -> Option<char> {
+    let letter = word.strip_prefix("pri:").filter(|letter| letter.len() == 1)?;
+    letter.chars().next().filter(char::is_ascii_uppercase)
+}
+
+/// Returns true if a word is no part of a name.
+fn is_syntax(word: &str) -> bool {
+    is_tag(word)
+        || word.strip_prefix("due:").is_some_and(is_date)
+        || letter_in(word).is_some()
+        || word.starts_with(OWN)
+}
+
+/// Returns true for projects and contexts.
+fn is_tag(word: &str) -> bool {
+    word.strip_prefix(['+', '@']).is_some_and(|tag| !tag.is_empty())
 }
 
 /// Returns the words of a text. A byte order mark separates words, because it would vanish from the start of a file.
@@ -237,6 +257,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     let name = if name.is_empty() { "todo.txt" } else { name };
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "todo.txt has no place for it", &mut written.left_out);
+    say_labels(tasks, &mut written.left_out);
     let by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
     let read: BTreeMap<usize, &Task> =
         document.names.iter().filter_map(|name| name.parse().ok()).zip(document.tasks).collect();
@@ -271,6 +292,18 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     written
 }
 
+/// Reports labels that are no single word.
+fn say_labels(tasks: &[Task], left_out: &mut Vec<LeftOut>) {
+    for task in tasks {
+        let labels = option_list(task, "labels").into_iter();
+        for label in labels.filter(|label| label.contains(char::is_whitespace)) {
+            let why =
+                format!("a label of todo.txt is one word: `{label}` is written as `{}`", tag_of(&label));
+            left_out.push(LeftOut::new(format!("{}: labels", task.id), why));
+        }
+    }
+}
+
 /// Returns a task without the date of completion if its line was over without one: the store has the time of the import.
 fn without_new_date<'t>(task: &'t Task, said: &Task) -> Cow<'t, Task> {
     let stays_over = is_over(states::own(task)) && is_over(states::own(said));
@@ -280,17 +313,20 @@ fn without_new_date<'t>(task: &'t Task, said: &Task) -> Cow<'t, Task> {
     Cow::Borrowed(task)
 }
 
-/// Removes the lines of tasks.
-pub(crate) fn without(files: &Files, is_out: &[bool]) -> Files {
+/// Removes the lines with these numbers. Also returns the number that each other line has then.
+pub(crate) fn without(files: &Files, numbers: &BTreeSet<&str>) -> (Files, BTreeMap<String, String>) {
     let (name, text) = files.first();
-    let mut is_out = is_out.iter();
-    let goes = |line: &str| !line.trim().is_empty() && is_out.next().copied().unwrap_or(false);
-    let mut goes = goes;
-    let left: Vec<Line<'_>> =
-        parts(text).filter(|(line, _)| !goes(line)).map(|(line, end)| Line::document(line, end)).collect();
+    let (mut left, mut now) = (Vec::new(), BTreeMap::new());
+    for (number, (line, end)) in parts(text).enumerate() {
+        let number = number.to_string();
+        if !numbers.contains(number.as_str()) {
+            now.insert(number, left.len().to_string());
+            left.push(Line::document(line, end));
+        }
+    }
     let mut files = files.clone();
     files.insert(name, lines::joined(&left, text));
-    files
+    (files, now)
 }
 
 fn line_of(task: &Task, has_id: bool) -> String {
@@ -322,39 +358,37 @@ fn line_of(task: &Task, has_id: bool) -> String {
     words.join(" ")
 }
 
+/// Returns a label as a word.
+fn tag_of(label: &str) -> String {
+    let word = label.split_whitespace().collect::<Vec<_>>().join("-");
+    if word.starts_with('@') && word.len() > 1 { word } else { format!("+{word}") }
+}
+
 /// Returns the text of a task. The text of the file stays, except for words whose meaning changed.
 fn text_of(task: &Task, before: Option<&str>, letter: Option<char>) -> String {
     let name = one_line(&task.name);
     let labels = option_list(task, "labels");
-    let due = option(task, "dueDate").and_then(rfc3339).map(|at| at.format("%Y-%m-%d").to_string());
+    let due = option(task, "dueDate").and_then(rfc3339).map(|at| at.format("due:%Y-%m-%d").to_string());
     let said = before.map(Words::parse).unwrap_or_default();
-    let is_word = |word: &str| {
-        let is_label = |mark: char| word.strip_prefix(mark).is_some_and(|tag| !tag.is_empty());
-        !is_label('+') && !is_label('@')
-    };
     let mut words: Vec<String> = Vec::new();
     match before.filter(|_| said.name == name) {
         Some(text) => words.extend(words_of(text).map(str::to_owned)),
-        None => words.extend(name.split(' ').map(str::to_owned)),
+        None => words.extend(name.split(' ').map(|word| escaped(word, is_syntax).into_owned())),
     }
     words.retain(|word| {
         let label = word.strip_prefix('+').unwrap_or(word);
-        let is_gone = !is_word(word) && said.name == name && !labels.iter().any(|known| known == label);
-        let is_other =
-            word.strip_prefix("due:").is_some_and(|day| due.as_deref() != Some(day) && is_date(day))
-                || (word.starts_with("pri:") && word.len() == 5)
-                || word.starts_with(OWN);
+        let is_gone = is_tag(word) && said.name == name && !labels.iter().any(|known| known == label);
+        let is_other = is_syntax(word) && !is_tag(word) && due.as_ref() != Some(word);
         !is_gone && !is_other
     });
     let has = |words: &[String], wanted: &str| words.iter().any(|word| word == wanted);
     for label in &labels {
-        let tag =
-            if label.starts_with('@') { label.clone() } else { format!("+{}", label.replace(' ', "-")) };
+        let tag = tag_of(label);
         if !has(&words, &tag) {
             words.push(tag);
         }
     }
-    words.extend(due.map(|day| format!("due:{day}")).filter(|due| !has(&words, due)));
+    words.extend(due.filter(|due| !has(&words, due)));
     words.extend(letter.map(|letter| format!("pri:{letter}")));
     words.join(" ")
 }

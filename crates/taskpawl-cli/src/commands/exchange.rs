@@ -6,7 +6,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::string::FromUtf8Error;
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -17,13 +16,14 @@ use taskpawl_formats::{Files, Format, LeftOut, detected};
 
 use crate::app::App;
 use crate::commands::features;
+use crate::commands::folder::{inner_folders, read_folder};
 use crate::error::CliError;
 
 /// Number of bytes that are read, over all files of an import.
 pub(super) const MAX_BYTES: u64 = 64 << 20;
 
 /// Number of files that are read from a folder.
-const MAX_FILES: usize = 10_000;
+pub(super) const MAX_FILES: usize = 10_000;
 
 /// Parses the name of a format.
 pub(crate) fn format(name: &str) -> Result<Format, String> {
@@ -139,7 +139,7 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
     if format.is_none_or(|format| format == Format::Backlog)
         && let Some(root) = backlog_root(path)
     {
-        let (files, unreadable) = read_texts(Format::Backlog, &root)?;
+        let (files, unreadable) = read_folder(Format::Backlog, &root)?;
         let why = format.is_none().then(|| "it has `tasks/` or `config.yml` of Backlog.md".to_owned());
         let left_out = inner_folders(&root)?.into_iter().chain(unreadable).collect();
         return Ok(Found { format: Format::Backlog, why, path: root, files, feature: None, left_out });
@@ -158,7 +158,7 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
             "name the folder of Backlog.md, which is usually `backlog`",
         )),
         _ => {
-            let (files, left_out) = read_texts(Format::Claude, path)?;
+            let (files, left_out) = read_folder(Format::Claude, path)?;
             if format.is_none() && files.iter().next().is_none() && left_out.is_empty() {
                 let problem = format!("`{}` is a folder without task files that are read", path.display());
                 return Err(CliError::usage_with(problem, "name the file"));
@@ -172,121 +172,6 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
 pub(super) fn backlog_root(path: &Path) -> Option<PathBuf> {
     let is_root = |path: &PathBuf| path.join("config.yml").is_file() || path.join("tasks").is_dir();
     [path.to_owned(), path.join("backlog"), path.join(".backlog")].into_iter().find(is_root)
-}
-
-/// Returns the folders inside those with tasks of Backlog.md, which does not read them.
-fn inner_folders(root: &Path) -> Result<Vec<LeftOut>, CliError> {
-    let mut found = Vec::new();
-    for outer in ["tasks", "completed"] {
-        let path = root.join(outer);
-        let failed = |source| CliError::File { action: "read", path: path.clone(), source };
-        let entries = match fs::read_dir(&path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(failed(error)),
-        };
-        for entry in entries {
-            let entry = entry.map_err(failed)?;
-            if entry.file_type().map_err(failed)?.is_dir() {
-                let name = format!("{outer}/{}", entry.file_name().to_string_lossy());
-                let why = format!("it is a folder: Backlog.md reads the files in `{outer}` alone");
-                found.push(LeftOut {
-                    what: name.clone(),
-                    why,
-                    file: name,
-                    line: None,
-                    is_fault: false,
-                    hint: Hint::default(),
-                });
-            }
-        }
-    }
-    found.sort_by(|one, other| one.what.cmp(&other.what));
-    Ok(found)
-}
-
-/// Reads the files of a folder that belong to the format. Subfolders are read one level deep.
-pub(super) fn read_folder(format: Format, root: &Path) -> Result<Files, CliError> {
-    let (files, unreadable) = read_texts(format, root)?;
-    match unreadable.first() {
-        Some(LeftOut { what, why, hint, .. }) => {
-            Err(CliError::usage_with(format!("`{}`: {why}", root.join(what).display()), hint.clone()))
-        }
-        None => Ok(files),
-    }
-}
-
-/// Like [`read_folder`], but leaves out files that are not UTF-8, and returns them, too.
-fn read_texts(format: Format, root: &Path) -> Result<(Files, Vec<LeftOut>), CliError> {
-    let (mut files, mut unreadable, mut left) = (Files::default(), Vec::new(), MAX_BYTES);
-    for name in names(format, root)? {
-        let bytes = read_bytes(&root.join(&name), left)?;
-        left -= bytes.len() as u64;
-        match String::from_utf8(bytes) {
-            Ok(text) => files.insert(name, text),
-            Err(error) => unreadable.push(not_utf8(name, &error)),
-        }
-    }
-    Ok((files, unreadable))
-}
-
-/// Returns a file of a folder as left out, because it is not UTF-8.
-pub(super) fn not_utf8(name: String, error: &FromUtf8Error) -> LeftOut {
-    LeftOut {
-        what: name.clone(),
-        why: format!("it is not UTF-8 (byte {})", error.utf8_error().valid_up_to()),
-        file: name,
-        line: None,
-        is_fault: true,
-        hint: Hint::new("save it as UTF-8"),
-    }
-}
-
-fn names(format: Format, root: &Path) -> Result<Vec<String>, CliError> {
-    let mut names = Vec::new();
-    let mut folders = vec![String::new()];
-    while let Some(folder) = folders.pop() {
-        let path = root.join(&folder);
-        let failed = |source| CliError::File { action: "read", path: path.clone(), source };
-        for entry in fs::read_dir(&path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name();
-            let is_text = name.to_str().is_some();
-            let name = format!("{folder}{}", name.to_string_lossy());
-            if !is_text {
-                if format.takes(&name) {
-                    let problem = format!("the name of `{}` is not UTF-8", root.join(name).display());
-                    return Err(CliError::usage_with(
-                        problem,
-                        "rename the file, or move it out of the folder",
-                    ));
-                }
-                continue;
-            }
-            let kind = entry.file_type().map_err(failed)?;
-            let is_wanted = format.takes(&name);
-            if kind.is_dir() && folder.is_empty() && format.takes(&format!("{name}/x.md")) {
-                folders.push(format!("{name}/"));
-            } else if kind.is_symlink() && (is_wanted || format.takes(&format!("{name}/x.md"))) {
-                return Err(link(&root.join(name)));
-            } else if kind.is_file() && is_wanted {
-                names.push(name);
-            }
-        }
-        if names.len() > MAX_FILES {
-            let problem = format!("`{}` has more than {MAX_FILES} files", root.display());
-            return Err(CliError::usage_with(problem, "move some of them out of it"));
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
-fn link(path: &Path) -> CliError {
-    CliError::usage_with(
-        format!("`{}` is a symbolic link, and links in such a folder are not followed", path.display()),
-        "put the file itself there, or name it",
-    )
 }
 
 /// Reads a regular file. A link is followed only if the command line names it: then the user chose to open

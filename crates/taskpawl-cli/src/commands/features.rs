@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use taskpawl_formats::{Files, Format, LeftOut, detected};
 
 use crate::commands::exchange::{self, Found};
+use crate::commands::folder;
 use crate::error::CliError;
 
 /// The file of a feature.
@@ -15,10 +16,10 @@ const FILE: &str = "tasks.md";
 /// absolute path.
 pub(super) fn find(format: Option<Format>, whole: &Path, path: &Path) -> Result<Vec<Found>, CliError> {
     let mut paths = below(path)?;
-    if paths.is_empty() && path.join(FILE).is_file() {
-        paths.push(path.join(FILE));
+    if paths.files.is_empty() && path.join(FILE).is_file() {
+        paths.files.push(path.join(FILE));
     }
-    if !paths.is_empty() {
+    if !paths.files.is_empty() {
         return of_paths(format, whole, &paths);
     }
     let all = [Format::SpecKit, Format::OpenSpec, Format::Kiro];
@@ -30,7 +31,7 @@ pub(super) fn find(format: Option<Format>, whole: &Path, path: &Path) -> Result<
         let inner = Path::new(usual).strip_prefix(whole.file_name().unwrap_or_default()).ok();
         for folder in [Some(Path::new(usual)), inner].into_iter().flatten().map(|folder| path.join(folder)) {
             let paths = below(&folder)?;
-            if !paths.is_empty() {
+            if !paths.files.is_empty() {
                 // Inside `.kiro`, `specs` is Kiro's, and not that of spec-kit.
                 found.retain(|(_, other, _)| *other != folder);
                 found.push((format, folder, paths));
@@ -61,34 +62,58 @@ pub(super) fn find(format: Option<Format>, whole: &Path, path: &Path) -> Result<
     }
 }
 
+/// The files of the features in a folder, and those that are links.
+#[derive(Default)]
+struct Below {
+    files: Vec<PathBuf>,
+    links: Vec<PathBuf>,
+}
+
 /// Returns the files of the features in a folder, by name. Archived changes of `OpenSpec` lie one level deeper.
-fn below(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
+fn below(folder: &Path) -> Result<Below, CliError> {
     let failed = |source| CliError::File { action: "read", path: folder.to_owned(), source };
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Below::default()),
         Err(error) => return Err(failed(error)),
     };
-    let mut paths = Vec::new();
+    let mut below = Below::default();
     for entry in entries {
         let entry = entry.map_err(failed)?;
         let file = entry.path().join(FILE);
-        if entry.file_type().map_err(failed)?.is_dir() && file.is_file() && !file.is_symlink() {
-            paths.push(file);
+        if !file.is_file() {
+            continue;
         }
+        let is_link = entry.file_type().map_err(failed)?.is_symlink() || file.is_symlink();
+        if is_link { &mut below.links } else { &mut below.files }.push(file);
     }
-    paths.sort();
-    Ok(paths)
+    below.files.sort();
+    below.links.sort();
+    Ok(below)
 }
 
-fn of_paths(format: Option<Format>, whole: &Path, paths: &[PathBuf]) -> Result<Vec<Found>, CliError> {
-    let (mut features, mut unreadable, mut left) = (Vec::new(), Vec::new(), exchange::MAX_BYTES);
-    for path in paths {
-        let bytes = exchange::read_bytes(path, left)?;
+fn of_paths(format: Option<Format>, whole: &Path, paths: &Below) -> Result<Vec<Found>, CliError> {
+    let link = |path: &PathBuf| {
+        let (why, hint) = folder::LINK;
+        folder::unread(path.display().to_string(), why, hint)
+    };
+    let mut unreadable: Vec<LeftOut> = paths.links.iter().map(link).collect();
+    let (mut features, mut left) = (Vec::new(), exchange::MAX_BYTES);
+    for path in &paths.files {
+        let name = || path.display().to_string();
+        let bytes = match exchange::read_bytes(path, left) {
+            Ok(bytes) => bytes,
+            Err(CliError::File { source, .. }) => {
+                let why = format!("it cannot be read: {source}");
+                unreadable.push(folder::unread(name(), why, "make it readable"));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         left -= bytes.len() as u64;
         match String::from_utf8(bytes) {
             Ok(text) => features.push((path.clone(), text)),
-            Err(error) => unreadable.push(exchange::not_utf8(path.display().to_string(), &error)),
+            Err(error) => unreadable.push(folder::not_utf8(name(), &error)),
         }
     }
     if let (true, Some(LeftOut { what, why, hint, .. })) = (features.is_empty(), unreadable.first()) {

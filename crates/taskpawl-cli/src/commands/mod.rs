@@ -82,6 +82,7 @@ pub(crate) mod engine;
 pub(crate) mod exchange;
 mod features;
 mod fields;
+mod folder;
 mod forecast;
 mod heartbeat;
 mod notify_programs;

@@ -112,7 +112,7 @@ pub(super) fn comments(body: &str, created: Timestamp) -> Vec<Note> {
 /// Returns the body of a task without a preserved body.
 pub(super) fn of(task: &Task) -> String {
     let body = with_description(String::new(), &task.description);
-    with_comments(body, &task.notes)
+    with_comments(body, &task.notes, task.created_at)
 }
 
 /// Returns the body with the description and the comments of the task. Unchanged sections keep their text.
@@ -125,7 +125,7 @@ pub(super) fn updated(body: String, task: &Task) -> String {
     if is_same(&comments(&body, task.created_at), &task.notes) {
         body
     } else {
-        with_comments(body, &task.notes)
+        with_comments(body, &task.notes, task.created_at)
     }
 }
 
@@ -157,10 +157,14 @@ fn with_description(body: String, text: &str) -> String {
     if rest.trim().is_empty() { section } else { format!("{section}\n\n{}", rest.trim()) }
 }
 
-fn with_comments(body: String, notes: &[Note]) -> String {
-    let mut inside = String::from("\n");
-    for (number, note) in notes.iter().enumerate() {
-        if number > 0 {
+/// Returns the body with these comments; those that it has already keep their text. Comments without a time have that of `created`.
+fn with_comments(body: String, notes: &[Note], created: Timestamp) -> String {
+    let there = comments(&body, created);
+    let stays = notes.get(..there.len()).is_some_and(|notes| is_same(&there, notes));
+    let kept = at_comments(&body).filter(|_| stays).map(|(_, inside, _)| inside.trim_end());
+    let mut inside = kept.map_or_else(String::new, str::to_owned) + "\n";
+    for note in &notes[if stays { there.len() } else { 0 }..] {
+        if inside.len() > 1 {
             inside.push('\n');
         }
         if !note.actor.is_empty() {
@@ -185,5 +189,7 @@ fn harmless(text: &str) -> String {
         .lines()
         .map(|line| if line.trim() == "---" { "- - -".to_owned() } else { line.to_owned() })
         .collect();
-    lines.join("\n").replace("<!--", "< !--")
+    let text = lines.join("\n");
+    let markers = [BEGIN, END, COMMENTS_BEGIN, COMMENTS_END].into_iter();
+    markers.fold(text, |text, marker| text.replace(marker, &marker.replace("<!", "< !")))
 }

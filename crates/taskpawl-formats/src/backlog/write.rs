@@ -7,7 +7,7 @@ use taskpawl_model::task::{Priority, Task};
 use taskpawl_model::value::Map;
 use taskpawl_model::value::TaskId;
 
-use super::{FIELDS, FORMAT, Words, body, files_by_id, people, priority_of, word_for};
+use super::{FIELDS, FORMAT, Words, body, files_by_id, ids_in_names, people, priority_of, word_for};
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, as_spelled};
 use crate::files::Files;
@@ -59,8 +59,9 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
         written.files.insert(super::CONFIG, config(&words));
     }
     written.names = theirs.iter().map(|(id, name)| (id.clone(), name.to_uppercase())).collect();
-    // Files of tasks that are not written stay.
-    for (task, name) in document.tasks.iter().zip(document.names) {
+    // Files of tasks that are not written stay, unless they were removed.
+    let is_there = |name: &str| present.contains_key(&name.to_uppercase());
+    for (task, name) in document.tasks.iter().zip(document.names).filter(|(_, name)| is_there(name)) {
         written.names.entry(task.id.clone()).or_insert_with(|| name.to_uppercase());
     }
     let below = below(tasks, &theirs);
@@ -160,6 +161,10 @@ fn numbers(
         }
     }
     names.taken.extend(given);
+    // A removed file, or one that cannot be read, keeps its id.
+    names
+        .taken
+        .extend(document.names.iter().map(|name| name.to_uppercase()).chain(ids_in_names(document.files)));
     // A preserved link to a missing task must not start to point to a new one.
     names.taken.extend(tasks.iter().flat_map(|task| links_away(task)));
     // An id of a subtask contains that of its parent, so parents are numbered first.
@@ -301,8 +306,17 @@ fn links(
 fn text_over(before: &str, head: &Map, below: &[&String], body: &str) -> Option<String> {
     let (old_head, old_body) = front_matter::split(before)?;
     let mut head = head.clone();
+    let old = front_matter::parse(old_head, &Position::default(), 1).ok()?;
+    if let Some(links) = head.remove("dependencies") {
+        // Upper and lower case are equal in ids.
+        let as_now = |link: &Value| {
+            let text = existing_document::text_of(link);
+            texts(&links).find(|now| now.eq_ignore_ascii_case(&text)).unwrap_or(&text).to_owned()
+        };
+        head.insert("dependencies".to_owned(), as_spelled(old.get("dependencies"), &links, as_now));
+    }
     // Not every file has this list, which repeats the parent ids of the subtasks. It is updated, but never added.
-    if let Some(list) = front_matter::parse(old_head, &Position::default(), 1).ok()?.remove("subtasks") {
+    if let Some(list) = old.get("subtasks").cloned() {
         let said: BTreeSet<String> = texts(&list).map(str::to_uppercase).collect();
         let is_so = said == below.iter().map(|id| id.to_uppercase()).collect();
         head.insert("subtasks".to_owned(), if is_so { list } else { json!(below) });

@@ -30,7 +30,8 @@ pub(super) fn issue(
             return Ok(None);
         }
     }
-    if record.map.get("status").and_then(Value::as_str) == Some("tombstone") {
+    let status = record.map.get("status").and_then(Value::as_str);
+    if status.is_some_and(|word| word.eq_ignore_ascii_case("tombstone")) {
         let id = record.map.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
         left_out.push(LeftOut::new(id, "it was deleted there").at(file, line));
         return Ok(None);

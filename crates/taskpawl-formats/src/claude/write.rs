@@ -41,8 +41,9 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     unsupported::say(tasks, FIELDS, "Claude has no place for it", &mut written.left_out);
     let records = records(&document.in_order(tasks), &theirs, &mut written.left_out);
     written.names = theirs.iter().map(|(id, name)| ((*id).clone(), name.clone())).collect();
-    // Files of tasks that are not written stay.
-    for (task, name) in document.tasks.iter().zip(document.names) {
+    // Files of tasks that are not written stay, unless they were removed.
+    let are_there = document.tasks.iter().zip(document.names).filter(|(_, name)| present.contains_key(*name));
+    for (task, name) in are_there {
         written.names.entry(task.id.clone()).or_insert_with(|| name.clone());
     }
     let before: Vec<&Task> = document.tasks.iter().collect();
@@ -117,6 +118,9 @@ fn names<'t>(
         let own = in_file.or(preserved).filter(|id| is_file_name(id) || present.contains_key(*id));
         let id = task.id.as_str();
         let own = own.or(Some(id).filter(|id| number(id).is_some() && !present.contains_key(*id)));
+        // A file that cannot be read may have that number.
+        let is_free = |id: &str| present.contains_key(id) || !document.files.has(&format!("{id}.json"));
+        let own = own.filter(|id| is_free(id));
         if let Some(own) = own.filter(|own| taken.insert((*own).to_owned())) {
             names.insert(&task.id, own.to_owned());
         }
@@ -138,7 +142,8 @@ fn last_number(
     present: &BTreeMap<String, String>,
     document: &ExistingDocument<'_>,
 ) -> u64 {
-    let files = present.values().map(|file| file.trim_end_matches(".json"));
+    // Files that cannot be read have numbers, too.
+    let files = document.files.names().map(|file| file.trim_end_matches(".json"));
     let ids = taken.iter().chain(present.keys()).chain(document.names).map(String::as_str);
     let links = tasks.iter().flat_map(|task| {
         let mut kept = kept(task, FORMAT);

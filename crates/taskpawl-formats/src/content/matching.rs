@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::ContentItem;
-use super::text::{folded, full, share_half, without_number, without_places};
+use super::text::{folded, full, share_half, without_number, without_place, without_places};
 use crate::known::{Known, KnownRecord, Renamed};
 
 /// An item that is a known record, by its place.
@@ -39,7 +39,7 @@ enum Kind {
     Full,
     /// The text and the innermost heading, for records of version 0.1.
     Legacy,
-    /// Like [`Full`](Self::Full), without numbers in what stands above: a new section renumbers those below it.
+    /// Like [`Full`](Self::Full), without numbers such as `2.1`: a new section renumbers those below it.
     Unnumbered,
     /// The text alone.
     Text,
@@ -63,7 +63,7 @@ impl Kind {
         let text = bare(text);
         match self {
             Self::Full | Self::Legacy => full(&text, under.iter().map(|above| bare(above))),
-            Self::Unnumbered => full(&text, under.iter().map(|above| without_places(above))),
+            Self::Unnumbered => full(without_place(&text), under.iter().map(|above| without_places(above))),
             Self::Text => folded(&text),
         }
     }

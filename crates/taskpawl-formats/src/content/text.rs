@@ -35,11 +35,16 @@ pub(super) fn without_number(text: &str) -> &str {
     }
 }
 
+/// Returns a text without a leading number that has a dot.
+pub(super) fn without_place(text: &str) -> &str {
+    let number = text.split(' ').next().unwrap_or_default();
+    if number.contains('.') { without_number(text) } else { text }
+}
+
 /// Returns a text without its words that are only numbers, such as in `2. Login` and `Phase 2: Login`.
 pub(super) fn without_places(text: &str) -> String {
-    let is_number = |word: &&str| {
-        word.chars().any(|c| c.is_ascii_digit()) && !word.chars().any(|c| c.is_alphabetic())
-    };
+    let is_number =
+        |word: &&str| word.chars().any(|c| c.is_ascii_digit()) && !word.chars().any(char::is_alphabetic);
     let words: Vec<&str> = text.split_whitespace().filter(|word| !is_number(word)).collect();
     if words.is_empty() { text.to_owned() } else { words.join(" ") }
 }

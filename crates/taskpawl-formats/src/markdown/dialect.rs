@@ -1,6 +1,10 @@
 //! Checklists with conventions of their own: spec-kit, `OpenSpec` and Kiro.
 
+use taskpawl_model::task::Task;
+
+use crate::escapes::{escaped, unescaped};
 use crate::kind::Format;
+use crate::record::option_list;
 
 /// The conventions of a checklist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,16 +68,27 @@ impl Dialect {
         let after_id =
             self.id_in(text).map(|_| text.split_once(' ').map_or("", |(_, rest)| rest).trim_start());
         let mut rest = after_id.unwrap_or(text);
-        while let Some((tag, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            let story =
-                tag.strip_prefix("US").is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-            // Any other brackets belong to the text.
-            if !after.starts_with(' ') || !(tag == "P" || story) {
-                break;
-            }
-            rest = after.trim_start();
+        while let Some(after) = after_tag(rest) {
+            rest = after;
         }
-        text.split_at(text.len() - rest.len())
+        let (tags, rest) = text.split_at(text.len() - rest.len());
+        (tags, unescaped(rest, |rest| self.is_syntax(tags, rest)))
+    }
+
+    /// Returns the tags of an item as its task has them now.
+    pub(super) fn tags_of(self, tags: &str, task: &Task) -> String {
+        if self == Self::SpecKit { with_stories(tags, &option_list(task, "labels")) } else { tags.to_owned() }
+    }
+
+    /// Returns a name as the text behind the tags of an item.
+    pub(super) fn text_of(self, tags: &str, name: &str) -> String {
+        escaped(name, |name| self.is_syntax(tags, name)).into_owned()
+    }
+
+    /// Returns true if a reader would take the start of a text for tags.
+    fn is_syntax(self, tags: &str, text: &str) -> bool {
+        self == Self::SpecKit
+            && (after_tag(text).is_some() || (tags.is_empty() && self.id_in(text).is_some()))
     }
 
     /// Returns the id at the start of a text, such as `T001`.
@@ -95,6 +110,14 @@ impl Dialect {
     }
 }
 
+/// Returns the text after a tag of spec-kit. Any other brackets belong to the text.
+fn after_tag(text: &str) -> Option<&str> {
+    let (tag, after) = text.strip_prefix('[')?.split_once(']')?;
+    let is_story =
+        tag.strip_prefix("US").is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    (after.starts_with(' ') && (tag == "P" || is_story)).then(|| after.trim_start())
+}
+
 /// Returns the tags of an item of spec-kit that name a user story, such as `US1`.
 pub(super) fn stories(tags: &str) -> Vec<String> {
     let parts = tags.split('[').skip(1).filter_map(|part| part.split_once(']'));
@@ -106,6 +129,18 @@ pub(super) fn stories_of(labels: &[String]) -> String {
     let tags: Vec<String> =
         labels.iter().filter(|label| is_story(label)).map(|label| format!("[{label}] ")).collect();
     tags.concat()
+}
+
+/// Returns the tags of an item with the user stories among these labels, in place of those that it has.
+fn with_stories(tags: &str, labels: &[String]) -> String {
+    let wanted: Vec<&String> = labels.iter().filter(|label| is_story(label)).collect();
+    if stories(tags).iter().eq(wanted) {
+        return tags.to_owned();
+    }
+    let is_tag_of_story =
+        |word: &&str| word.strip_prefix('[').and_then(|word| word.strip_suffix(']')).is_some_and(is_story);
+    let others = tags.split_whitespace().filter(|word| !is_tag_of_story(word));
+    others.map(|word| format!("{word} ")).chain([stories_of(labels)]).collect()
 }
 
 pub(super) fn is_story(label: &str) -> bool {

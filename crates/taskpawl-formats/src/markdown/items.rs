@@ -182,7 +182,7 @@ pub(super) fn bullet(trimmed: &str) -> Option<usize> {
         '.' | ')' if (1..10).contains(&digits) => digits + 1,
         _ => return None,
     };
-    let spaces = trimmed[end..].len() - trimmed[end..].trim_start_matches(' ').len();
+    let spaces = trimmed[end..].len() - trimmed[end..].trim_start_matches([' ', '\t']).len();
     (spaces > 0).then_some(end + spaces)
 }
 
@@ -216,8 +216,8 @@ pub(super) fn boxed(line: &str) -> Option<Boxed<'_>> {
     })
 }
 
-/// Returns the lines, counted from 1, that were probably meant as items: their brackets are no box.
-pub(super) fn near_items(text: &str) -> Vec<u32> {
+/// Returns the lines, counted from 1, that were probably meant as items, with the reason why they are none.
+pub(super) fn near_items(text: &str) -> Vec<(u32, &'static str)> {
     let mut aside = None;
     let is_shown = |content: &str| {
         let is_aside = aside.is_some();
@@ -225,17 +225,33 @@ pub(super) fn near_items(text: &str) -> Vec<u32> {
         !is_aside && aside.is_none()
     };
     let shown: Vec<bool> = text.lines().map(is_shown).collect();
-    let lines = (1..).zip(text.lines()).zip(shown);
-    lines.filter(|((_, line), is_shown)| *is_shown && is_near(line)).map(|((number, _), _)| number).collect()
+    let lines = (1..).zip(text.lines()).zip(shown).filter(|(_, is_shown)| *is_shown);
+    lines.filter_map(|((number, line), _)| Some((number, no_item(line)?))).collect()
 }
 
-fn is_near(line: &str) -> bool {
+/// Returns the reason why a line with a box, or nearly one, is no item.
+fn no_item(line: &str) -> Option<&'static str> {
+    if boxed(line).is_some() {
+        return None;
+    }
     let trimmed = line.trim_start();
-    let inside = bullet(trimmed).and_then(|at| trimmed[at..].strip_prefix('[')?.split_once(']'));
-    inside.is_some_and(|(mark, after)| {
-        let is_link = after.starts_with(['(', '[', ':']);
-        matches!(mark.trim(), "" | "x" | "X") && !is_link && boxed(line).is_none()
-    })
+    let quoted = trimmed.trim_start_matches(['>', ' ', '\t']);
+    if trimmed.starts_with('>') {
+        return boxed(quoted).map(|_| "it is no item, because it is in a quote");
+    }
+    let is_near = |text: &str| {
+        let inside = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        inside.is_some_and(|(mark, after)| {
+            let is_link = after.starts_with(['(', '[', ':']);
+            matches!(mark.trim(), "" | "x" | "X") && !is_link
+        })
+    };
+    match bullet(trimmed) {
+        Some(at) => is_near(&trimmed[at..])
+            .then_some("it is no item: a box is `[ ]` or `[x]`, with a space behind it"),
+        None => is_near(trimmed.trim_start_matches(['-', '*', '+']))
+            .then_some("it is no item: an item begins with a bullet or a number, and a space"),
+    }
 }
 
 /// Returns the width of the indentation in columns; a tab advances to the next multiple of 4.

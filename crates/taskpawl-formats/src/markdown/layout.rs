@@ -9,6 +9,7 @@ use taskpawl_model::value::TaskId;
 
 use super::dialect::Dialect;
 use super::items::{Aside, Item, bullet, heading, items, open_at_end, width};
+use super::moves::Moves;
 use super::{Line, What};
 use crate::existing_document::ExistingDocument;
 use crate::lines::{self, parts};
@@ -22,7 +23,8 @@ pub(super) fn lines<'t>(
     dialect: Dialect,
 ) -> Vec<Line<'t>> {
     let items = items(text, dialect);
-    let (mut lines, shown) = in_place(tasks, text, &items, document);
+    let (mut lines, mut shown) = in_place(tasks, text, &items, document);
+    let moves = Moves::of(tasks, &Page::of(text.lines().collect(), &items), document, &mut shown);
     let left: Vec<&Task> = tasks.iter().filter(|task| !shown.contains_key(&task.id)).collect();
     if left.is_empty() {
         return lines;
@@ -32,7 +34,7 @@ pub(super) fn lines<'t>(
     let texts: Vec<&str> = text.lines().chain(end.as_deref()).collect();
     lines.extend(end.as_deref().map(Line::text));
     let page = Page::of(texts, &items);
-    let mut forest = Forest::of(&left, &shown, dialect);
+    let mut forest = Forest::of(&left, &shown, &moves, dialect);
     let mut added = Added::default();
     for (above, tasks) in std::mem::take(&mut forest.below_shown) {
         let at = page.end_of(page.items[above].line);
@@ -45,7 +47,7 @@ pub(super) fn lines<'t>(
         }
     }
     let roots = std::mem::take(&mut forest.roots);
-    let mut lines = added.with_lines(lines);
+    let mut lines = added.with_lines(lines, &moves);
     append(&mut lines, &mut forest, &roots, added.at_end);
     lines
 }
@@ -88,8 +90,9 @@ fn in_place<'t>(
     (lines, shown)
 }
 
-/// The tasks that a text does not have yet, by their future position.
-struct Forest<'t> {
+/// The tasks that a text does not have yet, or has elsewhere, by their future position.
+struct Forest<'f, 't> {
+    moves: &'f Moves<'t>,
     /// Tasks below an existing item, by its index.
     below_shown: BTreeMap<usize, Vec<&'t Task>>,
     /// Tasks below another new task.
@@ -100,10 +103,16 @@ struct Forest<'t> {
     roots: Vec<&'t Task>,
 }
 
-impl<'t> Forest<'t> {
-    fn of(left: &[&'t Task], shown: &BTreeMap<&TaskId, usize>, dialect: Dialect) -> Self {
+impl<'f, 't> Forest<'f, 't> {
+    fn of(
+        left: &[&'t Task],
+        shown: &BTreeMap<&TaskId, usize>,
+        moves: &'f Moves<'t>,
+        dialect: Dialect,
+    ) -> Self {
         let present: BTreeSet<&TaskId> = left.iter().map(|task| &task.id).collect();
         let mut forest = Self {
+            moves,
             below_shown: BTreeMap::new(),
             below: BTreeMap::new(),
             in_sections: Vec::new(),
@@ -147,8 +156,7 @@ impl<'t> Forest<'t> {
                 format!("{}{}- ", lead.inside(), "  ".repeat(depth - 1))
             };
             number += u64::from(depth == 0);
-            let what = What::Task { task, lead, said: None, has_comment: false };
-            lines.push(Line { what, document: None, id: Some(&task.id) });
+            lines.extend(self.moves.lines(task, lead));
             let below = self.below.remove(&task.id);
             open.extend(below.into_iter().flatten().rev().map(|task| (task, depth + 1)));
         }
@@ -197,9 +205,9 @@ impl Lead {
 }
 
 /// A text and its items.
-struct Page<'p> {
-    texts: Vec<&'p str>,
-    items: &'p [Item<'p>],
+pub(super) struct Page<'p> {
+    pub(super) texts: Vec<&'p str>,
+    pub(super) items: &'p [Item<'p>],
     /// The last item below each item.
     last_below: BTreeMap<usize, usize>,
 }
@@ -211,7 +219,7 @@ impl<'p> Page<'p> {
     }
 
     /// Returns the line after an item and all lines indented below it.
-    fn end_of(&self, line: usize) -> usize {
+    pub(super) fn end_of(&self, line: usize) -> usize {
         let depth = width(self.texts[line]);
         let (mut end, mut aside) = (line + 1, None);
         for (number, text) in self.texts.iter().enumerate().skip(line + 1) {
@@ -284,7 +292,7 @@ struct Added<'t> {
 }
 
 impl<'t> Added<'t> {
-    fn put(&mut self, at: usize, forest: &mut Forest<'t>, tasks: &[&'t Task], lead: &Lead) {
+    fn put(&mut self, at: usize, forest: &mut Forest<'_, 't>, tasks: &[&'t Task], lead: &Lead) {
         let mut lines = forest.take(tasks, lead);
         if lead.follows_text {
             lines.insert(0, Line::text(""));
@@ -292,17 +300,19 @@ impl<'t> Added<'t> {
         let document = self.by_line.entry(at).or_default();
         // Lines that are indented further belong to the line before, so these lines go after them.
         let depth = width(&lead.blank);
-        let is_deeper =
-            |line: &Line<'_>| matches!(&line.what, What::Task { lead, .. } if width(lead) > depth);
+        let is_deeper = |line: &Line<'_>| match &line.what {
+            What::Task { lead, .. } => width(lead) > depth,
+            What::Text(text) => width(text) > depth,
+        };
         let place = document.iter().take_while(|line| is_deeper(line)).count();
         document.splice(place..place, lines);
     }
 
-    fn with_lines(&mut self, lines: Vec<Line<'t>>) -> Vec<Line<'t>> {
+    fn with_lines(&mut self, lines: Vec<Line<'t>>, moves: &Moves<'t>) -> Vec<Line<'t>> {
         let mut all = Vec::with_capacity(lines.len());
         for (number, line) in lines.into_iter().enumerate() {
             all.extend(self.by_line.remove(&number).into_iter().flatten());
-            all.push(line);
+            all.extend((!moves.takes(number)).then_some(line));
         }
         all.extend(std::mem::take(&mut self.by_line).into_values().flatten());
         all
@@ -312,7 +322,7 @@ impl<'t> Added<'t> {
 /// Appends the tasks and sections that have no position inside the text.
 fn append<'t>(
     lines: &mut Vec<Line<'t>>,
-    forest: &mut Forest<'t>,
+    forest: &mut Forest<'_, 't>,
     roots: &[&'t Task],
     sections: Vec<(String, Vec<&'t Task>)>,
 ) {

@@ -17,14 +17,14 @@ use crate::reading::LeftOut;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
     pub(super) tag: String,
-    /// The number of the top-level task, and that of the subtask in it.
-    pub(super) top: u64,
-    pub(super) below: Option<u64>,
+    /// The number of the top-level task, and that of the subtask in it. A file may have other texts there.
+    pub(super) top: String,
+    pub(super) below: Option<String>,
 }
 
 impl Spot {
     pub(super) fn number(&self) -> String {
-        self.below.map_or_else(|| self.top.to_string(), |below| format!("{}.{below}", self.top))
+        self.below.as_ref().map_or_else(|| self.top.clone(), |below| format!("{}.{below}", self.top))
     }
 }
 
@@ -51,7 +51,7 @@ impl Spots {
 
     /// Returns true if a subtask has a sibling with the number of `other`: a link without a dot would mean that one.
     pub(super) fn has_sibling(&self, spot: &Spot, other: &Spot) -> bool {
-        self.taken.contains(&Spot { below: Some(other.top), ..spot.clone() })
+        self.taken.contains(&Spot { below: Some(other.top.clone()), ..spot.clone() })
     }
 }
 
@@ -114,11 +114,12 @@ fn top_of<'t>(task: &'t Task, by_id: &BTreeMap<&'t TaskId, &'t Task>) -> &'t Tas
 }
 
 /// Returns the number that the task has in the file, or else the one in its id.
-fn number_of(task: &Task, document: Option<&ExistingDocument<'_>>) -> Option<(u64, Option<u64>)> {
+fn number_of(task: &Task, document: Option<&ExistingDocument<'_>>) -> Option<(String, Option<String>)> {
+    if let Some(number) = document.and_then(|document| number_in(task, document)) {
+        return Some(number);
+    }
     let kept = kept(task, FORMAT);
-    let known =
-        document.and_then(|document| document.name(&task.id)).or(kept.get("id").and_then(Value::as_str));
-    let text = known.unwrap_or(task.id.as_str()).to_owned();
+    let text = kept.get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned();
     let (top, below) = match text.split_once('.') {
         Some((top, below)) => (top, Some(below.parse().ok()?)),
         None => (text.as_str(), None),
@@ -126,7 +127,18 @@ fn number_of(task: &Task, document: Option<&ExistingDocument<'_>>) -> Option<(u6
     let number = (top.parse::<u64>().ok()?, below);
     // Only a canonical number can be restored: `01` would come back as `1`.
     let again = number.1.map_or_else(|| number.0.to_string(), |below: u64| format!("{}.{below}", number.0));
-    (again == text).then_some(number)
+    (again == text).then(|| (number.0.to_string(), number.1.map(|below| below.to_string())))
+}
+
+/// Returns the number that the task has in the file, as it stands there.
+fn number_in(task: &Task, document: &ExistingDocument<'_>) -> Option<(String, Option<String>)> {
+    let (name, there) = (document.name(&task.id)?, document.task(&task.id)?);
+    let above = there.parent.as_ref().and_then(|parent| document.name(parent));
+    let below = above.and_then(|above| Some((above, name.strip_prefix(above)?.strip_prefix('.')?)));
+    Some(match below {
+        Some((above, below)) => (above.to_owned(), Some(below.to_owned())),
+        None => (name.to_owned(), None),
+    })
 }
 
 /// Returns the preserved links of a task that lead out of its file.
@@ -138,40 +150,49 @@ fn links_away(task: &Task) -> Vec<String> {
 #[derive(Default)]
 struct Numbers<'t> {
     document: Option<&'t ExistingDocument<'t>>,
-    given: BTreeSet<(String, u64)>,
-    reserved: BTreeSet<(String, u64)>,
-    reserved_below: BTreeSet<(String, u64, u64)>,
-    below: BTreeSet<(String, u64, u64)>,
+    given: BTreeSet<(String, String)>,
+    reserved: BTreeSet<(String, String)>,
+    reserved_below: BTreeSet<(String, String, String)>,
+    below: BTreeSet<(String, String, String)>,
     /// The numbers of the records in the file.
-    of_others: BTreeSet<(String, u64)>,
-    of_others_below: BTreeSet<(String, u64, u64)>,
+    of_others: BTreeSet<(String, String)>,
+    of_others_below: BTreeSet<(String, String, String)>,
     /// The first number that may be free, by tag and, for subtasks, by top-level task.
-    next: BTreeMap<(String, Option<u64>), u64>,
+    next: BTreeMap<(String, Option<String>), u64>,
 }
 
 impl<'t> Numbers<'t> {
     fn of(document: &'t ExistingDocument<'t>, raw: &Raw) -> Self {
         let mut numbers = Self { document: Some(document), ..Self::default() };
         for (tag, number) in &raw.numbers {
-            let (top, below) = number.split_once('.').unwrap_or((number, ""));
-            match (top.parse(), below.parse()) {
-                (Ok(top), Ok(below)) => drop(numbers.reserved_below.insert((tag.clone(), top, below))),
-                (Ok(top), Err(_)) => drop(numbers.reserved.insert((tag.clone(), top))),
-                (Err(_), _) => {}
-            }
+            numbers.reserve_number(tag, number);
         }
         numbers.of_others.clone_from(&numbers.reserved);
         numbers.of_others_below.clone_from(&numbers.reserved_below);
         numbers
     }
 
+    fn reserve_number(&mut self, tag: &str, number: &str) {
+        let tag = tag.to_owned();
+        match number.split_once('.') {
+            Some((top, below)) => {
+                self.reserved_below.insert((tag, top.to_owned(), below.to_owned()));
+            }
+            None => {
+                self.reserved.insert((tag, number.to_owned()));
+            }
+        }
+    }
+
     /// Returns true if a record of the file has the number, and not the task.
-    fn is_of_other(&self, task: &Task, tag: &str, top: u64, below: Option<u64>) -> bool {
+    fn is_of_other(&self, task: &Task, tag: &str, top: &str, below: Option<&str>) -> bool {
         let is_its_own = self.document.is_some_and(|document| document.name(&task.id).is_some());
         !is_its_own
             && match below {
-                Some(below) => self.of_others_below.contains(&(tag.to_owned(), top, below)),
-                None => self.of_others.contains(&(tag.to_owned(), top)),
+                Some(below) => {
+                    self.of_others_below.contains(&(tag.to_owned(), top.to_owned(), below.to_owned()))
+                }
+                None => self.of_others.contains(&(tag.to_owned(), top.to_owned())),
             }
     }
 
@@ -181,57 +202,48 @@ impl<'t> Numbers<'t> {
         }
         // A preserved link to a missing task must not start to point to a new one.
         for link in links_away(task) {
-            match link
-                .split_once('.')
-                .map_or((link.parse(), None), |(top, below)| (top.parse(), below.parse().ok()))
-            {
-                (Ok(top), None) => drop(self.reserved.insert((tag.to_owned(), top))),
-                (Ok(top), Some(below)) => drop(self.reserved_below.insert((tag.to_owned(), top, below))),
-                (Err(_), _) => {}
-            }
+            self.reserve_number(tag, &link);
         }
     }
 
     /// Like [`reserve`](Self::reserve), for links of a subtask: there, a number means a sibling.
     fn reserve_beside(&mut self, task: &Task, above: &Spot) {
-        let links = links_away(task).into_iter().filter_map(|link| link.parse().ok());
-        self.reserved_below.extend(links.map(|number| (above.tag.clone(), above.top, number)));
+        let links = links_away(task).into_iter();
+        self.reserved_below.extend(links.map(|number| (above.tag.clone(), above.top.clone(), number)));
     }
 
-    fn top(&mut self, task: &Task, tag: &str) -> u64 {
+    fn top(&mut self, task: &Task, tag: &str) -> String {
         if let Some((number, None)) = number_of(task, self.document)
-            && !self.is_of_other(task, tag, number, None)
-            && self.given.insert((tag.to_owned(), number))
+            && !self.is_of_other(task, tag, &number, None)
+            && self.given.insert((tag.to_owned(), number.clone()))
         {
             return number;
         }
         let next = self.next.entry((tag.to_owned(), None)).or_insert(1);
         loop {
-            let place = (tag.to_owned(), *next);
+            let place = (tag.to_owned(), next.to_string());
             *next += 1;
-            if !self.reserved.contains(&place) && !self.given.contains(&place) {
-                let number = place.1;
-                self.given.insert(place);
-                return number;
+            if !self.reserved.contains(&place) && self.given.insert(place.clone()) {
+                return place.1;
             }
         }
     }
 
-    fn below(&mut self, task: &Task, above: &Spot) -> u64 {
+    fn below(&mut self, task: &Task, above: &Spot) -> String {
         if let Some((top, Some(number))) = number_of(task, self.document)
             && top == above.top
-            && !self.is_of_other(task, &above.tag, top, Some(number))
-            && self.below.insert((above.tag.clone(), top, number))
+            && !self.is_of_other(task, &above.tag, &top, Some(&number))
+            && self.below.insert((above.tag.clone(), top, number.clone()))
         {
             return number;
         }
-        let next = self.next.entry((above.tag.clone(), Some(above.top))).or_insert(1);
+        let next = self.next.entry((above.tag.clone(), Some(above.top.clone()))).or_insert(1);
         loop {
-            let place = (above.tag.clone(), above.top, *next);
-            if !self.reserved_below.contains(&place) && self.below.insert(place) {
-                return *next;
-            }
+            let place = (above.tag.clone(), above.top.clone(), next.to_string());
             *next += 1;
+            if !self.reserved_below.contains(&place) && self.below.insert(place.clone()) {
+                return place.2;
+            }
         }
     }
 }

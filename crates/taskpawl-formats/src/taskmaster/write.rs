@@ -103,11 +103,11 @@ impl<'t> Records<'t> {
 
     /// Returns the records of the top-level tasks by tag, with their subtasks.
     fn lists(&self, left_out: &mut Vec<LeftOut>) -> BTreeMap<String, Vec<Value>> {
-        let mut below: BTreeMap<(&str, u64), Vec<&Task>> = BTreeMap::new();
+        let mut below: BTreeMap<(&str, &str), Vec<&Task>> = BTreeMap::new();
         for task in self.tasks {
             let spot = &self.spots[&task.id];
             if spot.below.is_some() {
-                below.entry((spot.tag.as_str(), spot.top)).or_default().push(task);
+                below.entry((spot.tag.as_str(), spot.top.as_str())).or_default().push(task);
             }
         }
         let mut lists: BTreeMap<String, Vec<(Option<usize>, Value)>> = BTreeMap::new();
@@ -117,7 +117,7 @@ impl<'t> Records<'t> {
                 continue;
             }
             let mut out = self.record(task, left_out);
-            let below = below.remove(&(spot.tag.as_str(), spot.top)).unwrap_or_default();
+            let below = below.remove(&(spot.tag.as_str(), spot.top.as_str())).unwrap_or_default();
             let below: Vec<(Option<usize>, Value)> = below
                 .into_iter()
                 .map(|other| (self.index(other), Value::Object(self.record(other, left_out))))
@@ -194,7 +194,7 @@ fn record_of(task: &Task, spots: &Spots, left_out: &mut Vec<LeftOut>) -> Map {
     let known = kept.remove("id").is_some_and(|id| id == spot.number());
     kept.remove("tag");
     kept.remove(OF_TAG);
-    out.insert("id".to_owned(), json!(spot.below.unwrap_or(spot.top)));
+    out.insert("id".to_owned(), number(spot.below.as_ref().unwrap_or(&spot.top)));
     out.insert("title".to_owned(), json!(task.name));
     out.insert("description".to_owned(), json!(task.description));
     for text in ["details", "testStrategy"] {
@@ -222,8 +222,8 @@ fn record_of(task: &Task, spots: &Spots, left_out: &mut Vec<LeftOut>) -> Map {
     let mut on = dependencies(task, spots, left_out);
     on.extend(take_away(&mut kept, "dependencies"));
     out.insert("dependencies".to_owned(), Value::Array(on));
-    if let Some(above) = spot.below.map(|_| spot.top) {
-        out.insert("parentTaskId".to_owned(), json!(above));
+    if spot.below.is_some() {
+        out.insert("parentTaskId".to_owned(), number(&spot.top));
     }
     let has_id = known || task.id.as_str() == qualified(&spot.tag, &spot.number());
     let status = WORDS.iter().find(|(theirs, _)| *theirs == word).map_or(own, |(_, status)| *status);
@@ -232,6 +232,14 @@ fn record_of(task: &Task, spots: &Spots, left_out: &mut Vec<LeftOut>) -> Map {
     }
     put_rest(&mut out, kept);
     out
+}
+
+/// Returns a number as a number, and any other text as it is.
+fn number(text: &str) -> Value {
+    text.parse()
+        .ok()
+        .filter(|number: &u64| number.to_string() == text)
+        .map_or_else(|| json!(text), |number| json!(number))
 }
 
 fn dependencies(task: &Task, spots: &Spots, left_out: &mut Vec<LeftOut>) -> Vec<Value> {
@@ -245,8 +253,8 @@ fn dependencies(task: &Task, spots: &Spots, left_out: &mut Vec<LeftOut>) -> Vec<
                 format!("a subtask with the number of `{on}` is its sibling")
             }
             Some(other) if other.tag == spot.tag => {
-                list.push(match (spot.below, other.below) {
-                    (None, None) => json!(other.top),
+                list.push(match (&spot.below, &other.below) {
+                    (None, None) => number(&other.top),
                     _ => json!(other.number()),
                 });
                 continue;

@@ -125,3 +125,12 @@ fn fields_preserved_for_another_format_are_listed() {
     }
     assert_eq!(left_out(Format::Beads, &tasks), [], "what a word of it means comes back");
 }
+
+#[test]
+fn lines_that_were_probably_meant_as_items_are_listed() {
+    let text = "-\t[ ] tab\n> - [ ] quoted\n>> 1. [x] twice\n> quote\n-[ ] near\n[x] bare\n- [] empty\n[x](link)\n[ ]: link\n```\n-[ ] code\n```\n";
+    let read = reading(Format::Markdown, &Files::single("t.md", text));
+    assert_eq!(crate::support::ids(&read.tasks), ["tab"]);
+    let lines: Vec<Option<u32>> = read.left_out.iter().map(|left| left.line).collect();
+    assert_eq!(lines, [2, 3, 5, 6, 7].map(Some), "{:?}", read.left_out);
+}

@@ -13,6 +13,7 @@ use taskpawl_formats::{Format, Reading};
 use super::args::Args;
 use crate::app::App;
 use crate::commands::exchange::{self, Found};
+use crate::commands::folder;
 use crate::commands::import::{self, Records};
 use crate::error::CliError;
 
@@ -55,7 +56,11 @@ impl Existing {
             return Ok(Self::replaced());
         }
         let reading = match import::reading(app, found, records, args.prefix.as_ref()) {
-            Ok(reading) => reading,
+            Ok(mut reading) => {
+                // A file that cannot be read counts like a faulty record: it may have any of the tasks.
+                reading.left_out.extend(found.left_out.iter().cloned());
+                reading
+            }
             // `--force` also replaces a file that cannot be parsed.
             Err(_) if args.force => return Ok(Self { is_unreadable: true, ..Self::replaced() }),
             Err(error) => return Err(error),
@@ -112,10 +117,17 @@ impl Existing {
 /// Reads the file or folder that exists at the path.
 pub(super) fn before(app: &App, args: &Args, path: &Path) -> Result<Option<Found>, CliError> {
     if path.is_symlink() && !path.is_dir() {
-        return Err(CliError::usage_with(
-            format!("`{}` is a symbolic link", path.display()),
-            "name the file that it leads to",
-        ));
+        let hint = Hint::new("name the file that it leads to");
+        // An import through the link remembers its path: the file takes over those tasks.
+        let hint = match fs::read_link(path).ok().and_then(|target| target.to_str().map(str::to_owned)) {
+            Some(target) => {
+                let target = path.with_file_name(target).display().to_string();
+                let words = [path.display().to_string(), target];
+                hint.text(", after ").command_of("import --moved", words)
+            }
+            None => hint,
+        };
+        return Err(CliError::usage_with(format!("`{}` is a symbolic link", path.display()), hint));
     }
     match fs::metadata(path) {
         // Only a missing file means a new one. Any other error must fail: it would overwrite a file that it
@@ -124,8 +136,7 @@ pub(super) fn before(app: &App, args: &Args, path: &Path) -> Result<Option<Found
         Ok(metadata) if metadata.is_dir() && args.format.is_folder() => {
             let root = if args.format == Format::Backlog { exchange::backlog_root(path) } else { None };
             let path = root.unwrap_or_else(|| path.to_owned());
-            let files = exchange::read_folder(args.format, &path)?;
-            let left_out = Vec::new();
+            let (files, left_out) = folder::read_folder(args.format, &path)?;
             Ok(Some(Found { format: args.format, why: None, path, files, feature: None, left_out }))
         }
         _ => exchange::find(app, Some(args.format), path).map(Some),
