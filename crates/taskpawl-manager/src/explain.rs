@@ -56,7 +56,7 @@ impl Manager {
     /// like a run.
     fn judged(&self, options: &ForecastOptions) -> ForecastOptions {
         let policy_hook = options.policy_hook.clone().or_else(|| self.policy_hook().cloned());
-        ForecastOptions { policy_hook, ..options.clone() }
+        ForecastOptions { policy_hook, now: self.source().now(), ..options.clone() }
     }
 
     /// Returns the critical path of the selected tasks. With `left`, only unfinished tasks count.

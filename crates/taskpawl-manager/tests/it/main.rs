@@ -39,3 +39,4 @@ mod turns;
 mod undo;
 mod update_work;
 mod verify;
+mod waits;

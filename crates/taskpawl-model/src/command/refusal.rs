@@ -20,7 +20,7 @@ use crate::value::{RunId, TaskId};
 #[non_exhaustive]
 pub enum Refusal {
     /// No task has this id or an id with this prefix.
-    #[error("no task `{id}`")]
+    #[error("no task {}", bounded::data(.id))]
     UnknownTask {
         /// Reference that the caller gave.
         id: String,
@@ -28,7 +28,7 @@ pub enum Refusal {
         similar: Vec<TaskId>,
     },
     /// A forecast was asked to assume two different ends of the same task.
-    #[error("`{first}` and `{second}` contradict each other")]
+    #[error("{} and {} contradict each other", bounded::data(.first), bounded::data(.second))]
     Contradiction {
         /// The first assumption.
         first: String,
@@ -36,7 +36,7 @@ pub enum Refusal {
         second: String,
     },
     /// Several ids begin with this prefix.
-    #[error("`{id}` is ambiguous: it matches {}", quoted(.candidates))]
+    #[error("{} is ambiguous: it matches {}", bounded::data(.id), quoted(.candidates))]
     AmbiguousId {
         /// Reference that the caller gave.
         id: String,
@@ -44,25 +44,25 @@ pub enum Refusal {
         candidates: Vec<TaskId>,
     },
     /// A selector, such as a plan or a label, matches no task.
-    #[error("`{selector}` selects no task")]
+    #[error("{} selects no task", bounded::data(.selector))]
     NothingSelected {
         /// The selector.
         selector: String,
     },
     /// No run has this id.
-    #[error("no run `{id}`")]
+    #[error("no run {}", bounded::data(.id))]
     UnknownRun {
         /// Id that the caller gave.
         id: String,
     },
     /// The run has ended.
-    #[error("run `{id}` has ended")]
+    #[error("run {} has ended", bounded::data(.id))]
     RunOver {
         /// Id of the run.
         id: String,
     },
     /// An agent may stop only runs that it started.
-    #[error("run `{id}` was started by {actor}: an agent stops only runs that it started")]
+    #[error("run {} was started by {}: an agent stops only runs that it started", bounded::data(.id), bounded::data(.actor))]
     ForeignRun {
         /// Id of the run.
         id: String,
@@ -99,7 +99,7 @@ pub enum Refusal {
         since: ChangesSince,
     },
     /// The task is not ready.
-    #[error("task `{id}` is not ready: {}{}", waits_for(.open, .failed), hangs_at(.cause.as_ref(), .open, .failed))]
+    #[error("task `{id}` is not ready: {}{}", waits_for(.open, .failed, .wait.as_deref()), hangs_at(.cause.as_ref(), .open, .failed))]
     NotReady {
         /// Id of the task.
         id: TaskId,
@@ -107,6 +107,8 @@ pub enum Refusal {
         open: Vec<TaskId>,
         /// Some of the failed tasks before it.
         failed: Vec<TaskId>,
+        /// The time that it waits for, as text.
+        wait: Option<String>,
         /// The task that is the first cause, and its explanation.
         cause: Option<(TaskId, String)>,
     },
@@ -252,7 +254,7 @@ pub enum Refusal {
         by: Vec<TaskId>,
     },
     /// A field has an invalid value.
-    #[error("field `{field}`: {problem}")]
+    #[error("field {}: {}", bounded::data(.field), bounded::message(.problem))]
     InvalidField {
         /// Name of the field.
         field: String,
@@ -275,7 +277,7 @@ pub enum Refusal {
         trigger: &'static str,
     },
     /// No command of this actor is left to undo.
-    #[error("`{actor}` has no command to undo")]
+    #[error("{} has no command to undo", bounded::data(.actor))]
     NothingToUndo {
         /// The actor.
         actor: String,
@@ -287,6 +289,8 @@ pub enum Refusal {
         revision: u64,
         /// The reason.
         why: &'static str,
+        /// The last command of the caller that can be undone, if it gave none to undo.
+        before: Option<u64>,
     },
     /// The command was undone before.
     #[error("revision {revision} was undone in revision {by}")]
@@ -325,7 +329,7 @@ pub enum Refusal {
         goes_on: bool,
     },
     /// The proposal changed since the approver saw it.
-    #[error("the pending approval of task `{id}` has the hash `{current}`, not `{given}`")]
+    #[error("the pending approval of task `{id}` has the hash `{current}`, not {}", bounded::data(.given))]
     StaleHash {
         /// Id of the task.
         id: TaskId,
@@ -365,6 +369,16 @@ pub enum Refusal {
         id: TaskId,
         /// The refused command.
         by: &'static str,
+    },
+    /// The task is assigned to another agent.
+    #[error("an agent may `{by}` only tasks that it may report on: the assignee of task `{id}` is {}", bounded::data(.assignee))]
+    ForOther {
+        /// Id of the task.
+        id: TaskId,
+        /// The refused command.
+        by: &'static str,
+        /// Name of its assignee.
+        assignee: String,
     },
     /// The command would remove or change an approval, and its caller may not decide.
     #[error(
@@ -439,7 +453,7 @@ pub enum Refusal {
         conflicts: Vec<Conflict>,
     },
     /// The request name was used before with other arguments.
-    #[error("the request `{request}` was already made with other arguments at {}", crate::value::format_time(*.at))]
+    #[error("the request {} was already made with other arguments at {}", bounded::data(.request), crate::value::format_time(*.at))]
     RequestReused {
         /// The request name.
         request: String,
@@ -558,6 +572,8 @@ pub enum HeldBy {
         /// Kind of the actor, given only if the caller has the same name.
         kind: Option<ActorKind>,
     },
+    /// The store: neither a run nor an actor works on it. The text says what it waits for.
+    Store(String),
 }
 
 impl std::fmt::Display for HeldBy {
@@ -566,6 +582,7 @@ impl std::fmt::Display for HeldBy {
             Self::Run(run) => write!(f, "run `{run}`"),
             Self::Actor { name, kind: Some(kind) } => write!(f, "the {kind} {}", bounded::data(name)),
             Self::Actor { name, kind: None } => f.write_str(&bounded::data(name)),
+            Self::Store(wait) => write!(f, "the store, because it {wait}"),
         }
     }
 }
@@ -671,9 +688,11 @@ fn until(lease_until: Option<Timestamp>) -> String {
     lease_until.map_or_else(String::new, |end| format!(" until {}", crate::value::format_time(end)))
 }
 
-fn waits_for(open: &[TaskId], failed: &[TaskId]) -> String {
+fn waits_for(open: &[TaskId], failed: &[TaskId], wait: Option<&str>) -> String {
     match (open.is_empty(), failed.is_empty()) {
-        (true, true) => "its parent has not opened".to_owned(),
+        (true, true) => {
+            wait.map_or_else(|| "its parent has not opened".to_owned(), |wait| format!("it {wait}"))
+        }
         (false, true) => format!("it waits for {}", quoted(open)),
         (_, false) => format!("it cannot start because of {}", quoted(failed)),
     }
@@ -688,7 +707,7 @@ fn decided(by: Option<&(String, Timestamp)>) -> String {
 fn answer_problem(answer: Option<&String>) -> String {
     answer.map_or_else(
         || "an answer is required for".to_owned(),
-        |answer| format!("`{answer}` is not an option of"),
+        |answer| format!("{} is not an option of", bounded::data(answer)),
     )
 }
 

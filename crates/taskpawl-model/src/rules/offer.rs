@@ -55,6 +55,12 @@ pub(crate) fn with_offers(mut refusal: Refusal, view: &dyn View, context: &Conte
         // Only a finished task can be reopened, so the check is not made for one in progress.
         *reopen = offered(view, Advice::reopen(id), context)?;
     }
+    if let Refusal::NotUndoable { before, .. } = &mut refusal
+        && let Some(revision) = *before
+        && offered(view, Advice::Undo { revision: Some(revision) }, context)?.is_none()
+    {
+        *before = None;
+    }
     if let Refusal::NotManual { id, by: "run", ends, .. } = &mut refusal {
         *ends = all_offered(view, vec![Advice::done(id), Advice::fail(id)], context)?;
     }

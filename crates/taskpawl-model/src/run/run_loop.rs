@@ -22,7 +22,7 @@ use crate::value::Selector;
 use crate::value::Timestamp;
 use crate::value::{Key, KeyMap, RunId, Shared, SharedText, TaskId};
 use crate::view::View;
-use ledger::Ledger;
+use ledger::{Ledger, TIMEOUT};
 use questions::Questions;
 
 /// The first pause between two checks for changes of other writers.
@@ -32,6 +32,9 @@ use questions::Questions;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 const LAST_PAUSE: Duration = Duration::from_millis(200);
+
+/// The statuses of tasks that have not ended.
+const UNFINISHED: [Status; 3] = [Status::Todo, Status::InProgress, Status::Blocked];
 
 /// The store, the clock and the processes of the machine, as a run loop sees them.
 pub trait Host {
@@ -289,7 +292,13 @@ impl RunLoop {
         let (run_view, questions) = (&mut self.run_view, &mut self.questions);
         let (beginning, asked, plans) = host.read(|view| {
             let beginning = run_view.begin(view, jobs)?;
-            Ok((beginning, questions.begin(view, run_view.scope())?, view.plans()?))
+            let mut kept = Vec::new();
+            for plan in view.plans()? {
+                if run_view.has_tasks_of(view, &plan.name, &[])? {
+                    kept.push(plan);
+                }
+            }
+            Ok((beginning, questions.begin(view, run_view.scope())?, kept))
         })?;
         self.ledger.take_plans(plans);
         let limits = Limits { tools: self.tool_limits.clone(), ..self.ledger.limits() };
@@ -307,7 +316,7 @@ impl RunLoop {
         let mut outputs = Vec::new();
         match input {
             Input::Committed(answer) => self.take_answer(host, *answer, &mut outputs)?,
-            Input::Ended(ended) => self.take_ended(host.now(), *ended, &mut outputs),
+            Input::Ended(ended) => self.take_ended(host, *ended, &mut outputs)?,
             Input::Granted(key, grant) => self.step(Event::Found(key, grant), &mut outputs),
             Input::ToolsFound(names) => {
                 self.lookup.running = self.lookup.running.saturating_sub(1);
@@ -350,7 +359,7 @@ impl RunLoop {
     pub fn settle<H: Host>(&mut self, host: &mut H) -> Result<Vec<Output>, H::Error> {
         let mut outputs = Vec::new();
         self.questions.ask(&mut outputs);
-        self.check_limits(host.now(), &mut outputs);
+        self.check_limits(host, &mut outputs)?;
         if self.state.is_out_of_work() {
             let more = self.more_may_come(host, &mut outputs)?;
             self.step(Event::MoreMayCome(more), &mut outputs);
@@ -397,11 +406,21 @@ impl RunLoop {
     }
 
     /// Checks the limits before anything else of an input counts, so that nothing starts because of it.
-    fn check_limits(&mut self, now: Timestamp, outputs: &mut Vec<Output>) {
-        for (event, ended) in self.ledger.check(now) {
-            outputs.push(Output::EndedEarly(ended));
+    fn check_limits<H: Host>(&mut self, host: &mut H, outputs: &mut Vec<Output>) -> Result<(), H::Error> {
+        for (event, ended) in self.ledger.check(host.now()) {
             self.step(event, outputs);
+            // A plan whose tasks all ended before its deadline did not end early.
+            if let Some(plan) = ended.plan.as_deref().filter(|_| ended.limit == TIMEOUT) {
+                let run_view = &self.run_view;
+                let is_left = host.read(|view| Ok(run_view.has_tasks_of(view, plan, &UNFINISHED)?))?;
+                if !is_left {
+                    self.ledger.forget_end(plan);
+                    continue;
+                }
+            }
+            outputs.push(Output::EndedEarly(ended));
         }
+        Ok(())
     }
 
     fn take_answer<H: Host>(
@@ -414,7 +433,7 @@ impl RunLoop {
         for (key, status) in std::mem::take(&mut answer.ended) {
             self.note_end(host, key, status, outputs)?;
         }
-        self.check_limits(host.now(), outputs);
+        self.check_limits(host, outputs)?;
         let asked = std::mem::take(&mut answer.asked);
         let missing: Vec<String> = answer.missing_tools.iter().map(|(_, name)| name.clone()).collect();
         // A search may have ended while the commit was under way. Its tools are not missing any more, and no further search reports
@@ -462,12 +481,18 @@ impl RunLoop {
         Ok(())
     }
 
-    fn take_ended(&mut self, now: Timestamp, ended: EndedCall, outputs: &mut Vec<Output>) {
+    fn take_ended<H: Host>(
+        &mut self,
+        host: &mut H,
+        ended: EndedCall,
+        outputs: &mut Vec<Output>,
+    ) -> Result<(), H::Error> {
         let EndedCall { report, plan, duration } = ended;
         // The account has to be charged before the limits are checked.
         self.ledger.note_end(report.task, plan.as_deref(), duration, report.usage.as_ref());
-        self.check_limits(now, outputs);
+        self.check_limits(host, outputs)?;
         self.step(Event::Ended(Box::new(report)), outputs);
+        Ok(())
     }
 
     /// Takes in new tools, with the tasks that only waited for one of them.
@@ -537,11 +562,13 @@ impl RunLoop {
         let (run_view, waits_for_agents) = (&self.run_view, self.waits_for_agents);
         // Resources and paths are also given back by tasks outside the scope.
         let is_anywhere = self.state.waits_for_others();
+        // The run takes no task of these plans any more, whatever its wait, an agent or an answer brings.
+        let ended = self.ledger.ended_plans();
         let prospects = host.read(|view| {
             let prospects = if is_anywhere {
                 run_view.prospects_anywhere(view, waits_for_agents)
             } else {
-                run_view.prospects(view, waits_for_agents)
+                run_view.prospects(view, waits_for_agents, &ended)
             };
             Ok(prospects?)
         })?;
@@ -554,8 +581,9 @@ impl RunLoop {
         }
         let questions = &mut self.questions;
         outputs.extend(host.read(|view| Ok(questions.drop_settled(view)?))?);
-        let may_be_decided =
-            self.questions.is_asking() || (self.waits_for_agents && self.questions.is_any_open());
+        let is_any_open =
+            self.waits_for_agents && host.read(|view| Ok(questions.is_any_open(view, &ended)?))?;
+        let may_be_decided = self.questions.is_asking() || is_any_open;
         // A wait that is over brings work as soon as that is written.
         let now = host.now();
         let is_waking = self.run_view.next_wake().is_some_and(|wake| wake <= now);

@@ -326,12 +326,32 @@ impl RunView {
         Ok(due)
     }
 
-    /// Returns the work that others may still bring. Agents and people count only if the run waits for them.
+    /// Returns the work that others may still bring. Agents and people count only if the run waits for them. Tasks of
+    /// `ended_plans` do not count: a limit of the run has ended these plans.
     ///
     /// # Errors
     /// The view cannot be read.
-    pub fn prospects(&self, view: &dyn View, wait_for_agents: bool) -> ViewResult<Prospects> {
-        self.prospects_of(view, wait_for_agents, &|key| self.is_inside(key))
+    pub fn prospects(
+        &self,
+        view: &dyn View,
+        wait_for_agents: bool,
+        ended_plans: &BTreeSet<&str>,
+    ) -> ViewResult<Prospects> {
+        self.prospects_of(view, wait_for_agents, &|key| {
+            Ok(self.is_inside(key) && !is_of_plan(view, key, ended_plans)?)
+        })
+    }
+
+    /// Returns whether the scope has tasks of a plan with one of these statuses; with any if the list is empty.
+    ///
+    /// # Errors
+    /// The view cannot be read.
+    pub(crate) fn has_tasks_of(&self, view: &dyn View, plan: &str, status: &[Status]) -> ViewResult<bool> {
+        let query = Query { plan: Some(plan.to_owned()), status: status.to_vec(), ..Query::default() };
+        if self.scope.is_none() {
+            return Ok(!view.find(&Query { limit: 1, ..query })?.is_empty());
+        }
+        Ok(view.find(&query)?.into_iter().any(|key| self.is_inside(key)))
     }
 
     /// Returns the processes that may still release resources for which this run waits, inside its scope or not.
@@ -339,7 +359,7 @@ impl RunView {
     /// # Errors
     /// The view cannot be read.
     pub fn prospects_anywhere(&self, view: &dyn View, wait_for_agents: bool) -> ViewResult<Prospects> {
-        let mut prospects = self.prospects_of(view, wait_for_agents, &|_| true)?;
+        let mut prospects = self.prospects_of(view, wait_for_agents, &|_| Ok(true))?;
         // A cancelled task holds its resources until its calls have ended.
         prospects.runs.extend(crate::view::read::ending(view)?.into_values().filter(|run| *run != self.run));
         Ok(prospects)
@@ -349,15 +369,18 @@ impl RunView {
         &self,
         view: &dyn View,
         wait_for_agents: bool,
-        is_meant: &dyn Fn(Key) -> bool,
+        is_meant: &dyn Fn(Key) -> ViewResult<bool>,
     ) -> ViewResult<Prospects> {
         let mut prospects = Prospects { is_behind: view.revision()? > self.seen, ..Prospects::default() };
         // Thousands of tasks may wait durably, so that their records are not read. This run ends their waits itself.
-        let waiting: BTreeSet<Key> =
-            view.waiting(Waits::All)?.into_iter().filter(|key| is_meant(*key)).collect();
-        prospects.agents = wait_for_agents && !waiting.is_empty();
+        let waiting: BTreeSet<Key> = view.waiting(Waits::All)?.into_iter().collect();
+        if wait_for_agents {
+            for key in &waiting {
+                prospects.agents = prospects.agents || is_meant(*key)?;
+            }
+        }
         for key in view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
-            if !is_meant(key) || waiting.contains(&key) {
+            if waiting.contains(&key) || !is_meant(key)? {
                 continue;
             }
             match view.task(key)?.and_then(|task| holder(&task.body.state).cloned()) {
@@ -369,8 +392,9 @@ impl RunView {
             }
         }
         if wait_for_agents && !prospects.agents {
-            let ready = view.find(&Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
-            prospects.agents = ready.into_iter().any(|key| self.is_inside(key));
+            for key in view.find(&Query { ready: Some(vec![Work::Manual]), ..Query::default() })? {
+                prospects.agents = prospects.agents || (self.is_inside(key) && is_meant(key)?);
+            }
         }
         Ok(prospects)
     }
@@ -428,6 +452,15 @@ impl RunView {
         }
         ready
     }
+}
+
+/// Returns whether a task belongs to one of these plans. Without a plan, the task is not read.
+pub(crate) fn is_of_plan(view: &dyn View, key: Key, plans: &BTreeSet<&str>) -> ViewResult<bool> {
+    if plans.is_empty() {
+        return Ok(false);
+    }
+    let plan = view.task(key)?.and_then(|task| task.plan);
+    Ok(plan.is_some_and(|plan| plans.contains(&*plan)))
 }
 
 fn may_run(node: &Node) -> bool {

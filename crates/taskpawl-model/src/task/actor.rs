@@ -79,6 +79,11 @@ impl Claim {
         self.run.is_none() && actor.is(self.kind, &self.actor)
     }
 
+    /// Returns whether the store has the task, which waits for a time or a signal: neither a run nor an actor holds it.
+    pub fn is_of_store(&self) -> bool {
+        self.run.is_none() && self.kind == ActorKind::Run
+    }
+
     /// Returns whether `actor` may report on the task and release it. For tasks of a run, only the run may.
     pub fn may_be_ended_by(&self, actor: Actor<'_>) -> bool {
         self.run.is_none() && (actor.kind == ActorKind::Person || self.is_of(actor))

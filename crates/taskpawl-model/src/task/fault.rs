@@ -7,6 +7,7 @@ use crate::task::spec::{
     AGENT_TOOL, Approval, CallPart, CallSpec, ForEach, LOCAL_LABEL, Links, MERGE_TOOL, Question, Repeat,
     Retry, SandboxRequest, TaskSpec, Worktree,
 };
+use crate::task::wait::{WAIT_TOOL, WaitRequest};
 use crate::value::paths;
 use crate::value::{ByteSize, IdError, Period, check_id};
 use taskpawl_json::shortened;
@@ -130,6 +131,12 @@ pub enum ValueFault {
     /// An invalid id.
     #[error(transparent)]
     Id(#[from] IdError),
+    /// Arguments of `wait` that name no end of the wait.
+    #[error("{problem}")]
+    Wait {
+        /// The problem.
+        problem: String,
+    },
     /// A value of a wrong type.
     #[error("expected {expected}")]
     Type {
@@ -167,6 +174,7 @@ impl ValueFault {
             | Self::Reference { .. }
             | Self::Identifier { .. }
             | Self::Id(_)
+            | Self::Wait { .. }
             | Self::Type { .. } => String::new(),
             Self::Answer { word, known } => word_hint(word, known.iter().map(String::as_str)),
             Self::ExitCode { .. } => "0 means success, and exit codes end at 255".to_owned(),
@@ -343,7 +351,16 @@ pub(crate) fn of_call(spec: &CallSpec) -> Option<(&'static str, ValueFault)> {
         ("sandbox", check_sandbox(spec.sandbox.as_ref())),
         ("trustInputs", check_texts(&spec.trust_inputs)),
         ("approval", check_approval(spec.approval.as_ref())),
+        ("args", check_wait(spec)),
     ])
+}
+
+/// Checks the arguments of a durable wait. The rules carry it out, so that no tool checks them before it begins.
+fn check_wait(spec: &CallSpec) -> Result<(), ValueFault> {
+    if spec.tool_name != WAIT_TOOL {
+        return Ok(());
+    }
+    WaitRequest::check(&spec.args).map_err(|problem| ValueFault::Wait { problem })
 }
 
 /// Checks the ids of links. Their length is not checked: generated ids are longer than authors may write.

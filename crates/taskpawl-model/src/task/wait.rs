@@ -1,6 +1,7 @@
 //! Durable waits: until a time, or for a signal. No process and no slot of a run belongs to them.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +19,9 @@ const MAX_SIGNAL_NAME: usize = 64;
 /// The largest data of a signal, in bytes of JSON text.
 pub const MAX_SIGNAL_DATA: usize = 64 * 1024;
 
+/// The longest `for` and `timeout`: 100 years. Stores count time in nanoseconds, which end in the year 2262.
+const MAX_PERIOD: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// The number of signals that are kept until a task takes them. Without a bound, a sender in a loop would fill the store.
 pub const MAX_SIGNALS: usize = 10_000;
 
@@ -34,6 +38,9 @@ pub struct WaitingFor {
     /// The name of the signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    /// The waits of other calls of the task, which is in parallel mode. None of them ends before `time`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Self>,
 }
 
 impl WaitingFor {
@@ -42,18 +49,44 @@ impl WaitingFor {
         Self { time: Some(time), ..Self::default() }
     }
 
-    /// Joins the waits of two parallel calls: the first end of either wakes the task.
+    /// Joins the waits of parallel calls: the first end of any of them wakes the task. The one that ends first comes first, so that
+    /// `time` is the next moment of the whole.
     pub(crate) fn or(self, other: Self) -> Self {
-        Self {
-            time: self.time.into_iter().chain(other.time).min(),
-            signal: self.signal.or(other.signal),
-            call: self.call.or(other.call),
-        }
+        let mut waits: Vec<Self> = self.into_single().chain(other.into_single()).collect();
+        waits.sort_by_key(|wait| wait.time.unwrap_or(Timestamp::MAX_UTC));
+        let mut waits = waits.into_iter();
+        let first = waits.next().unwrap_or_default();
+        Self { also: waits.collect(), ..first }
+    }
+
+    fn into_single(mut self) -> impl Iterator<Item = Self> {
+        let also = std::mem::take(&mut self.also);
+        std::iter::once(self).chain(also)
+    }
+
+    /// Returns the names of the signals, each of which wakes the task.
+    pub fn signals(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self).chain(&self.also).filter_map(|wait| wait.signal.as_deref())
     }
 }
 
 impl fmt::Display for WaitingFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_own(f)?;
+        match self.also.as_slice() {
+            [] => Ok(()),
+            [other] => {
+                f.write_str("; also ")?;
+                other.write_own(f)
+            }
+            others => write!(f, "; {} other calls wait, too", others.len()),
+        }
+    }
+}
+
+impl WaitingFor {
+    /// Writes the wait without those of other calls.
+    fn write_own(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.signal, self.time.map(format_time)) {
             (Some(signal), Some(end)) => write!(f, "waits for the signal `{signal}`, at most until {end}"),
             (Some(signal), None) => write!(f, "waits for the signal `{signal}`"),
@@ -100,6 +133,9 @@ impl WaitRequest {
         if args.timeout.is_some() && args.signal.is_none() {
             return Err("`timeout` is only for `signal`: a time needs none".to_owned());
         }
+        if let Some((name, period)) = too_long(&args) {
+            return Err(format!("`{name}` is longer than 100 years: {period}"));
+        }
         match args {
             WaitArgs { r#for: Some(period), until: None, signal: None, .. } => Ok(Self::For(period)),
             WaitArgs { r#for: None, until: Some(text), signal: None, .. } => {
@@ -115,16 +151,37 @@ impl WaitRequest {
         }
     }
 
+    /// Checks the arguments that an author wrote. Values with expressions are known only when the call starts.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn check(args: &Map) -> Result<(), String> {
+        let placeholder = |name: &str| match name {
+            "for" | "timeout" => Some("1s"),
+            "until" => Some("2030-01-31"),
+            "signal" => Some("go"),
+            _ => None,
+        };
+        let mut args = args.clone();
+        for (name, value) in &mut args {
+            let is_template = value.as_str().is_some_and(|text| text.contains("${"));
+            if let Some(known) = placeholder(name).filter(|_| is_template) {
+                *value = known.into();
+            }
+        }
+        Self::read(&args).map(drop)
+    }
+
     /// Returns the end of a wait that begins at `now`; `None` if only a signal ends it.
     pub(crate) fn end(&self, now: Timestamp) -> Option<Timestamp> {
         let after = |period: &Period| {
-            let period = chrono::TimeDelta::from_std(period.0).ok()?;
-            now.checked_add_signed(period)
+            let period = chrono::TimeDelta::from_std(period.0).ok();
+            period.and_then(|period| now.checked_add_signed(period)).unwrap_or(Timestamp::MAX_UTC)
         };
         match self {
-            Self::For(period) => Some(after(period).unwrap_or(Timestamp::MAX_UTC)),
+            Self::For(period) => Some(after(period)),
             Self::Until(time) => Some(*time),
-            Self::Signal { timeout, .. } => timeout.as_ref().and_then(after),
+            Self::Signal { timeout, .. } => timeout.as_ref().map(after),
         }
     }
 
@@ -132,6 +189,13 @@ impl WaitRequest {
     pub(crate) fn signal(&self) -> Option<&str> {
         if let Self::Signal { name, .. } = self { Some(name) } else { None }
     }
+}
+
+fn too_long(args: &WaitArgs) -> Option<(&'static str, Period)> {
+    let periods = [("for", args.r#for), ("timeout", args.timeout)];
+    periods
+        .into_iter()
+        .find_map(|(name, period)| Some((name, period.filter(|period| period.0 > MAX_PERIOD)?)))
 }
 
 /// Parses a time with its offset from UTC, or a date, which is its first moment in UTC.
@@ -208,15 +272,34 @@ mod tests {
             json!({"signal": "a b"}),
             json!({"signal": "x".repeat(65)}),
             json!({"signal": "go", "timeot": "1m"}),
+            json!({"for": "18446744073709551615ms"}),
+            json!({"signal": "go", "timeout": "876001h"}),
         ] {
             assert!(read(args.clone()).is_err(), "{args}");
         }
     }
 
     #[test]
-    fn the_first_end_of_parallel_waits_counts() {
+    fn values_with_expressions_are_not_checked_before_the_call_starts() {
+        let check = |args: serde_json::Value| WaitRequest::check(args.as_object().unwrap());
+        assert_eq!(check(json!({"until": "${{ tasks.a.result.at }}"})), Ok(()));
+        assert!(check(json!({"until": "${{ tasks.a.result.at }}", "signal": "go"})).is_err());
+        assert!(check(json!({"until": "tomorrow"})).is_err());
+    }
+
+    #[test]
+    fn parallel_waits_keep_what_each_waits_for() {
         let early = WaitingFor::until("2030-01-01T00:00:00Z".parse().unwrap());
         let late = WaitingFor::until("2031-01-01T00:00:00Z".parse().unwrap());
-        assert_eq!(late.or(early.clone()), early);
+        let signal = |name: &str| WaitingFor { signal: Some(name.to_owned()), ..WaitingFor::default() };
+        let joined = late.clone().or(signal("go")).or(early.clone());
+        assert_eq!(joined.time, early.time);
+        assert_eq!(joined.signal, None);
+        assert_eq!(joined.also, [late.clone(), signal("go")]);
+        assert_eq!(
+            late.or(signal("go")).to_string(),
+            "waits until 2031-01-01T00:00:00Z; also waits for the signal `go`"
+        );
+        assert_eq!(signal("a").or(signal("b")).signals().collect::<Vec<_>>(), ["a", "b"]);
     }
 }

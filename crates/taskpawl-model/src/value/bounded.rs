@@ -15,6 +15,9 @@ pub const MAX_BYTES: usize = 2_048;
 /// The maximum size of a list in a message in bytes, which leaves room for the rest of the message.
 const MAX_LIST_BYTES: usize = 1_600;
 
+/// The maximum size of one value in a message in bytes. A file that was given as an id would otherwise fill the message.
+const MAX_VALUE: usize = 200;
+
 /// Marks the position of a cut.
 const CUT: char = '…';
 
@@ -63,12 +66,30 @@ pub fn cut_to(text: &str, max_bytes: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}{CUT}"))
 }
 
+/// Returns a text that may repeat values of a caller, shortened to the maximum size of a message. Each long word loses its middle, so
+/// that the text around it stays complete.
+pub fn message(text: &str) -> Cow<'_, str> {
+    if text.split(' ').all(|word| word.len() <= MAX_VALUE) {
+        return cut(text);
+    }
+    let shortened = |word| {
+        let end = taskpawl_text::tail(word, MAX_VALUE / 4);
+        Cow::Owned(format!("{}{end}", cut_to(word, MAX_VALUE - MAX_VALUE / 4)))
+    };
+    let words = text
+        .split(' ')
+        .map(|word| if word.len() <= MAX_VALUE { Cow::Borrowed(word) } else { shortened(word) });
+    let text = words.collect::<Vec<_>>().join(" ");
+    Cow::Owned(cut(&text).into_owned())
+}
+
 /// Quotes a value of the store or of a caller for a message, so that its end is unambiguous. It is put in backticks; if
-/// it contains a backtick or an invisible character, in double quotes with these escaped.
+/// it contains a backtick or an invisible character, in double quotes with these escaped. A long value is shortened.
 ///
 /// Without the escapes a name could close the quotes, and the rest of it would look like a command that the message
 /// suggests.
 pub fn data(text: &str) -> String {
+    let text = &*cut_to(text, MAX_VALUE);
     let is_odd = |c: char| c == '`' || is_hidden(c);
     if !text.contains(is_odd) {
         return format!("`{text}`");

@@ -29,7 +29,7 @@ impl Waits<'_> {
         match self {
             Self::All => true,
             Self::Due(now) => wait.time.is_some_and(|time| time <= now),
-            Self::Signal(name) => wait.signal.as_deref() == Some(name),
+            Self::Signal(name) => wait.signals().any(|signal| signal == name),
         }
     }
 }

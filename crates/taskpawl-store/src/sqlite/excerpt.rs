@@ -6,7 +6,7 @@
 use rusqlite::params_from_iter;
 use rusqlite::types::{Value, ValueRef};
 use serde::de::DeserializeOwned;
-use taskpawl_model::task::{CallBody, CallSpec, CallStatus, TaskBody, TaskSpec};
+use taskpawl_model::task::{CallBody, CallSpec, CallStatus, TaskBody, TaskSpec, WaitingFor};
 use taskpawl_model::view::ViewResult;
 
 use super::rows;
@@ -23,9 +23,12 @@ pub(super) struct OfBody<'a> {
     pub(super) took: Option<String>,
     /// The end of its durable wait in nanoseconds; [`NEVER`] if only a signal ends it.
     pub(super) wakes: Option<i64>,
-    /// The name of the signal that it waits for.
+    /// The name of the signal that it waits for; [`SEVERAL`] if parallel calls wait for several.
     pub(super) signal: Option<&'a str>,
 }
+
+/// Stands for several signals. No signal has this name.
+pub(super) const SEVERAL: &str = "*";
 
 /// The end of a wait that only a signal ends.
 pub(super) const NEVER: i64 = i64::MAX;
@@ -36,7 +39,9 @@ impl<'a> OfBody<'a> {
         let wait = body.progress.waiting_for.as_deref();
         // A time beyond the range of nanoseconds is centuries away.
         let wakes = wait.map(|wait| wait.time.and_then(|time| time.timestamp_nanos_opt()).unwrap_or(NEVER));
-        let signal = wait.and_then(|wait| wait.signal.as_deref());
+        let mut signals = wait.into_iter().flat_map(WaitingFor::signals);
+        let signal =
+            signals.next().map(|first| if signals.all(|other| other == first) { first } else { SEVERAL });
         Self { holder, took: body.progress.took.map(|took| took.to_string()), wakes, signal }
     }
 }

@@ -18,7 +18,7 @@ use taskpawl_model::view::{
 };
 
 use super::cache::TransactionCache;
-use super::excerpt::NEVER;
+use super::excerpt::{NEVER, SEVERAL};
 use super::find::Statement;
 use super::session::Session;
 use super::{history, rows};
@@ -139,7 +139,7 @@ pub(super) mod sql {
     pub(crate) const NEXT_WAKE: &str =
         "SELECT wakes FROM bodies INDEXED BY wakes WHERE wakes IS NOT NULL ORDER BY wakes LIMIT 1";
     pub(crate) const WAITING_FOR_SIGNAL: &str =
-        "SELECT key FROM bodies INDEXED BY waits_for_signals WHERE signal = ?1 ORDER BY key";
+        "SELECT key FROM bodies INDEXED BY waits_for_signals WHERE signal IN (?1, ?2) ORDER BY key";
     pub(crate) const SIGNALS: &str = "SELECT record FROM signals ORDER BY position";
     pub(crate) const SIGNALS_OF: &str =
         "SELECT record FROM signals INDEXED BY signals_by_name WHERE name = ?1 ORDER BY position";
@@ -333,7 +333,17 @@ impl FindTasks for Session {
         match which {
             Waits::All => self.all(sql::WAITING, [], key),
             Waits::Due(now) => self.all(sql::DUE, [rows::Time(now)], key),
-            Waits::Signal(name) => self.all(sql::WAITING_FOR_SIGNAL, [name], key),
+            Waits::Signal(name) => {
+                let mut waiting = Vec::new();
+                for key in self.all(sql::WAITING_FOR_SIGNAL, [name, SEVERAL], key)? {
+                    let task = self.task(key)?;
+                    let wait = task.as_ref().and_then(|task| task.body.progress.waiting_for.as_deref());
+                    if wait.is_some_and(|wait| which.is_meant(wait)) {
+                        waiting.push(key);
+                    }
+                }
+                Ok(waiting)
+            }
         }
     }
 

@@ -8,7 +8,9 @@ use taskpawl_model::advice::Hint;
 use taskpawl_model::expr::{result_fields, result_fields_of_condition};
 use taskpawl_model::plan::{Plan, PlanPart, PlanTask};
 use taskpawl_model::rules::authorize_planned;
-use taskpawl_model::task::{CallSpec, Origin, PolicyDecision, PolicyHook, SandboxRequest};
+use taskpawl_model::task::{
+    CallSpec, Origin, PolicyDecision, PolicyHook, SandboxRequest, WAIT_TOOL, WaitRequest,
+};
 use taskpawl_model::value::secret_names;
 use taskpawl_text::{error_chain, nearest};
 use taskpawl_tools::{RegisteredTool, SandboxError, SecretError, ToolError};
@@ -82,6 +84,9 @@ impl Checker<'_> {
         }
         if let Err(error) = tool.check_planned_args(&args) {
             found.push(invalid(task, index, error));
+        } else if let Some(problem) = wait_problem(spec) {
+            let part = PlanPart::Argument(index, String::new());
+            found.push(Problem::new(task, part, "invalid_args", problem));
         }
         for foreseen in tool.foresee(&args, &self.engine.project().root) {
             let severity = if foreseen.is_certain { CheckSeverity::Error } else { CheckSeverity::Warning };
@@ -178,6 +183,11 @@ impl Checker<'_> {
 }
 
 /// Returns the problem of arguments that do not fit their tool.
+/// Returns what is wrong with the arguments of a durable wait beyond its schema.
+fn wait_problem(spec: &CallSpec) -> Option<String> {
+    if spec.tool_name == WAIT_TOOL { WaitRequest::check(&spec.args).err() } else { None }
+}
+
 fn invalid(task: &PlanTask, index: usize, error: ToolError) -> Problem {
     let whole = || PlanPart::Argument(index, String::new());
     let (part, message) = if let ToolError::InvalidArgs { field, problem, .. } = error {

@@ -129,6 +129,7 @@ impl Refusal {
                 "leave the arguments out, or change the calls in the plan and apply it".into()
             }
             Self::RunDecides { .. } | Self::PersonOnly { .. } => "ask a person".into(),
+            Self::ForOther { assignee, .. } => Hint::new("ask ").data(assignee).text(", or a person"),
             Self::TakesApproval { .. } => {
                 "leave every `approval` as it is, or ask a person to make the change".into()
             }
@@ -139,7 +140,10 @@ impl Refusal {
                 .text(" shows the changes by others; ")
                 .advice(Advice::Undo { revision: None })
                 .text(" undoes that"),
-            Self::NotUndoable { .. } => {
+            Self::NotUndoable { before: Some(before), .. } => {
+                Hint::from(Advice::Undo { revision: Some(*before) }).text(" undoes the command before it")
+            }
+            Self::NotUndoable { before: None, .. } => {
                 Hint::from(Advice::History { id: None }).text(" lists the commands and their revisions")
             }
             Self::AlreadyUndone { by, .. } => {
@@ -158,6 +162,7 @@ impl Refusal {
 
 fn held_hint(id: &TaskId, has_lease: bool, holder: &HeldBy) -> Hint {
     match holder {
+        HeldBy::Store(_) => Hint::from(Advice::explain(id)).text(" shows what ends the wait"),
         HeldBy::Run(_) => Hint::new("wait for that run; if it was killed, ")
             .advice(Advice::run_ready(&[]))
             .text(" reclaims its tasks"),

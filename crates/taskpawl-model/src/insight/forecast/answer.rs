@@ -12,6 +12,7 @@ use super::hypothesis::{Assumed, Hypothesis};
 use super::opening::{OpenQuestion, TAKEN_TO_FAIL};
 use super::simulate::{SimulationRules, Turn};
 use super::tasks::ForecastTasks;
+use super::waits;
 use crate::advice::{Advice, Advised};
 use crate::command::Refusal;
 use crate::rules::DecideError;
@@ -22,8 +23,9 @@ use crate::run::ranks::{Lengths, RunnerLimits};
 use crate::task::policy_hook::PolicyHook;
 use crate::task::record::{CallRecord, Node, StatusKind, TaskRecord, Work};
 use crate::task::status::{BlockedReason, TaskStatus};
+use crate::task::wait::WaitingFor;
 use crate::value::Selector;
-use crate::value::{CallId, Key, Period, TaskId};
+use crate::value::{CallId, Key, Period, TaskId, Timestamp};
 use crate::view::DurationSource;
 use crate::view::durations::Durations;
 use crate::view::{View, ViewResult};
@@ -39,6 +41,8 @@ pub struct ForecastOptions {
     pub means: Means,
     /// Assumed ends of tasks.
     pub what_if: Vec<Hypothesis>,
+    /// The start of the run, which decides waits for a time.
+    pub now: Timestamp,
     /// Policy hook that authorizes calls. Without one, only the authors of calls require approvals.
     pub policy_hook: Option<Arc<dyn PolicyHook>>,
 }
@@ -178,6 +182,8 @@ pub struct UnfinishedTask {
 struct CallInspection {
     lacks: Option<String>,
     verdict: CallDecisions,
+    /// The wait that its calls begin.
+    wait: Option<WaitingFor>,
 }
 
 /// Simulates a run without changing anything.
@@ -190,7 +196,7 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
     let durations = Durations::load(view)?;
     let limits = RunnerLimits { jobs: Some(options.jobs), scope: scope.clone().map(Arc::new) };
     let ranks = Lengths::load(view, &durations, &limits)?.ranks();
-    let mut board = ForecastTasks::load(view)?;
+    let mut board = ForecastTasks::load(view, options.now)?;
     let looks = look(&board, options, &is_inside)?;
     free(&mut board, options, &is_inside)?;
     let effects = suppose(&mut board, options)?;
@@ -202,8 +208,15 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
         durations.of(node.key).0.saturating_mul(rounds.max(1))
     };
     let fails = |key: Key| looks.get(&key).and_then(|look| look.verdict.denied.as_deref());
-    let rules =
-        |jobs, takes| SimulationRules { jobs, ranks: &ranks, takes, may_take: &may_take, fails: &fails };
+    let waits = |key: Key| looks.get(&key).and_then(|look| look.wait.as_ref());
+    let rules = |jobs, takes| SimulationRules {
+        jobs,
+        ranks: &ranks,
+        takes,
+        may_take: &may_take,
+        fails: &fails,
+        waits: &waits,
+    };
     // Played twice: with durations for the start times, and with unlimited jobs and equal durations for the waves.
     let timed = rules(jobs, &takes).play(&mut board.clone())?;
     let steps = rules(usize::MAX, &|_, _| 1).play(&mut board)?;
@@ -249,8 +262,9 @@ fn look(
         }
         let lacks = lacks(board.view, &options.means, &capacities, node, &calls)?;
         let verdict = look_at_calls(board.view, options.policy_hook.as_deref(), node)?;
-        if lacks.is_some() || verdict != CallDecisions::default() {
-            looks.insert(node.key, CallInspection { lacks, verdict });
+        let wait = waits::begun_by(board.view, node.key, &calls, options.now)?;
+        if lacks.is_some() || verdict != CallDecisions::default() || wait.is_some() {
+            looks.insert(node.key, CallInspection { lacks, verdict, wait });
         }
     }
     Ok(looks)
@@ -293,6 +307,7 @@ fn free(
             _ => {}
         }
     }
+    waits::take_stored(board)?;
     board.settle()
 }
 
@@ -461,6 +476,7 @@ impl Writer<'_> {
                     if waits { waiting = true } else { blocked = true }
                 }
                 StatusKind::InProgress => waiting = true,
+                StatusKind::Todo if self.board.waits.contains_key(&node.key) => waiting = true,
                 StatusKind::Todo if node.is_ready() && node.work == Work::Manual => waiting = true,
                 StatusKind::Todo if node.is_ready() => blocked = true,
                 StatusKind::Todo => left = true,
@@ -546,6 +562,10 @@ impl Writer<'_> {
         let key = node.key;
         if let Some(why) = self.board.failures.get(&key) {
             return Ok(Some(why.clone()));
+        }
+        let may_wait = matches!(node.status_kind, StatusKind::Todo | StatusKind::InProgress);
+        if let Some(wait) = self.board.waits.get(&key).filter(|_| may_wait) {
+            return Ok(Some(wait.to_string()));
         }
         let lacks = self.looks.get(&key).and_then(|look| look.lacks.as_ref());
         if let Some(lacks) = lacks.filter(|_| node.is_ready()) {

@@ -7,6 +7,7 @@ mod hypothesis;
 mod opening;
 mod simulate;
 mod tasks;
+mod waits;
 
 pub use answer::{
     Approach, Effects, Forecast, ForecastApproval, ForecastOptions, Foreseen, Planned, UnfinishedTask, Wave,

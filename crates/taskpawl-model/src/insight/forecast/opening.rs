@@ -8,6 +8,7 @@ use crate::expr::{self, Evaluated, ExprError, Mention, Name, TaskField};
 use crate::rules::flow;
 use crate::task::record::{CallRecord, PlanRecord, StatusKind, TaskRecord};
 use crate::task::status::TaskStatus;
+use crate::task::wait::WaitingFor;
 use crate::value::{Key, TaskId};
 use crate::view::{ReadTasks, ViewResult};
 
@@ -22,6 +23,8 @@ pub(super) enum Opening {
     Skipped,
     /// It fails, with the reason.
     Failed(String),
+    /// Its `notBefore` is ahead.
+    Waits(WaitingFor),
 }
 
 /// A condition or list that depends on unknown results. A condition is assumed to be true, a list to have one item.
@@ -103,6 +106,9 @@ fn state_of(status_kind: StatusKind, before: &TaskStatus) -> TaskStatus {
 impl ForecastTasks<'_> {
     pub(super) fn decide_opening(&mut self, key: Key) -> ViewResult<Opening> {
         let Some(record) = self.view.task(key)? else { return Ok(Opening::Open) };
+        if let Some(time) = record.spec.not_before.filter(|time| *time > self.now) {
+            return Ok(Opening::Waits(WaitingFor::until(time)));
+        }
         let calls = self.view.calls(key)?;
         if let Some(when) = &record.spec.when
             && !self.is_unknown(key, &record, ("when", when), expr::condition_mentions(when))?

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::tasks::ForecastTasks;
 use crate::task::record::{Node, StatusKind, Work};
 use crate::task::spec::Priority;
+use crate::task::wait::WaitingFor;
 use crate::value::{Key, KeyMap};
 use crate::view::ViewResult;
 
@@ -21,6 +22,8 @@ pub(super) struct SimulationRules<'p> {
     pub(super) may_take: &'p dyn Fn(Key) -> bool,
     /// Reason why a task fails once it is started.
     pub(super) fails: &'p dyn Fn(Key) -> Option<&'p str>,
+    /// The wait for a time or a signal that a task begins once it is started.
+    pub(super) waits: &'p dyn Fn(Key) -> Option<&'p WaitingFor>,
 }
 
 /// Start and end of a task, in units of `takes`.
@@ -42,6 +45,7 @@ impl SimulationRules<'_> {
             if node.status_kind == StatusKind::InProgress
                 && node.work == Work::Calls
                 && (self.may_take)(node.key)
+                && !board.waits.contains_key(&node.key)
             {
                 self.start(board, &mut running, &mut turns, node.key, 0)?;
             } else {
@@ -90,6 +94,11 @@ impl SimulationRules<'_> {
 
     fn end(&self, board: &mut ForecastTasks<'_>, key: Key) -> ViewResult<()> {
         let failure = (self.fails)(key);
+        if let Some(wait) = (self.waits)(key).filter(|_| failure.is_none()) {
+            // The task stays in progress, and the run ends without it.
+            board.waits.insert(key, wait.clone());
+            return Ok(());
+        }
         if let Some(why) = failure {
             board.failures.insert(key, why.to_owned());
         }

@@ -6,7 +6,8 @@ use super::opening::{OpenQuestion, Opening};
 use crate::rules::settle::{self, Board, Consequence};
 use crate::task::record::{Node, StatusKind, Work};
 use crate::task::status::Status;
-use crate::value::Key;
+use crate::task::wait::WaitingFor;
+use crate::value::{Key, Timestamp};
 use crate::view::{ReadGraph, View, ViewError, ViewResult};
 
 /// Nodes of the store with the simulated changes.
@@ -30,6 +31,10 @@ pub(super) struct ForecastTasks<'a> {
     opened: BTreeSet<Key>,
     /// Reasons why tasks fail or do not open.
     pub(super) failures: BTreeMap<Key, String>,
+    /// The start of the run.
+    pub(super) now: Timestamp,
+    /// Tasks that wait for a time or a signal at the end of the run.
+    pub(super) waits: BTreeMap<Key, WaitingFor>,
 }
 
 impl Clone for ForecastTasks<'_> {
@@ -47,12 +52,14 @@ impl Clone for ForecastTasks<'_> {
             items: self.items.clone(),
             opened: self.opened.clone(),
             failures: self.failures.clone(),
+            now: self.now,
+            waits: self.waits.clone(),
         }
     }
 }
 
 impl<'a> ForecastTasks<'a> {
-    pub(super) fn load(view: &'a dyn View) -> ViewResult<Self> {
+    pub(super) fn load(view: &'a dyn View, now: Timestamp) -> ViewResult<Self> {
         let (mut nodes, mut subtasks) = (BTreeMap::new(), HashMap::<Key, Vec<Key>>::new());
         view.each_node(&mut |node| {
             if let Some(parent) = node.parent {
@@ -75,6 +82,8 @@ impl<'a> ForecastTasks<'a> {
             items: BTreeMap::new(),
             opened: BTreeSet::new(),
             failures: BTreeMap::new(),
+            now,
+            waits: BTreeMap::new(),
         })
     }
 
@@ -109,6 +118,11 @@ impl<'a> ForecastTasks<'a> {
         Ok(())
     }
 
+    /// Queues the gate of a task that may open now.
+    pub(super) fn queue_gate(&mut self, key: Key) {
+        self.queue.push_back(key);
+    }
+
     /// Applies every queued gate by the same rules as a store.
     pub(super) fn settle(&mut self) -> ViewResult<()> {
         settle::settle(self)
@@ -118,6 +132,7 @@ impl<'a> ForecastTasks<'a> {
     fn open(&mut self, key: Key) -> ViewResult<()> {
         match self.decide_opening(key)? {
             Opening::Skipped => self.skip_tree(key)?,
+            Opening::Waits(wait) => drop(self.waits.insert(key, wait)),
             Opening::Failed(why) => {
                 self.failures.insert(key, why);
                 self.set_status_kind(key, StatusKind::Failed)?;

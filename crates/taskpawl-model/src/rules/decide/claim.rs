@@ -145,7 +145,8 @@ impl Draft<'_> {
             let is_old = self.changes.tasks.is_empty();
             let cause =
                 if is_old { crate::insight::explain::first_cause(self.view, key, self.now())? } else { None };
-            return Err(Refusal::NotReady { id: record.id.clone(), open, failed, cause }.into());
+            let wait = record.body.progress.waiting_for.as_deref().map(ToString::to_string);
+            return Err(Refusal::NotReady { id: record.id.clone(), open, failed, wait, cause }.into());
         }
         let claim = Claim {
             run: None,
@@ -224,8 +225,11 @@ impl Draft<'_> {
         claim: &Claim,
         reported: Option<u32>,
     ) -> Decided<Refusal> {
+        let wait = record.body.progress.waiting_for.as_deref().filter(|_| claim.is_of_store());
         let holder = if let Some(run) = &claim.run {
             HeldBy::Run(run.clone())
+        } else if let Some(wait) = wait {
+            HeldBy::Store(wait.to_string())
         } else {
             // With equal names the message would seem to name the caller, so the kind is added.
             let kind = (claim.actor == self.context.actor).then_some(claim.kind);

@@ -14,6 +14,9 @@ use super::again::How;
 /// Fields that affect every call of a task. If one of them changes, all calls run again.
 pub(super) const WHOLE: &[&str] = &["forEach", "when", "mode", "repeat", "context"];
 
+/// The reason of a change of status that follows from changed work.
+pub(super) const CHANGED: &str = "its definition changed";
+
 /// Effect of changed work on a task, depending on its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -50,6 +53,8 @@ impl Draft<'_> {
             return Ok(Standing::Unstarted);
         }
         Ok(match status_kind {
+            // It waits for a time or a signal: no run and no actor works on it.
+            StatusKind::InProgress if is_of_store(&record) => Standing::GoesOn,
             StatusKind::InProgress | StatusKind::Done | StatusKind::Skipped => Standing::Fixed,
             StatusKind::Cancelled if self.ending_in(key)?.is_some() => Standing::Fixed,
             StatusKind::Cancelled => Standing::Keeps,
@@ -153,10 +158,11 @@ impl Draft<'_> {
             Some(BlockedReason::Approval { .. }) => Cause::Withdraw,
             Some(BlockedReason::MissingTool { .. }) => Cause::Gate,
             _ if matches!(state, TaskStatus::Failed { .. }) => return self.start_one_again(key, How::Retry),
+            _ if matches!(state, TaskStatus::InProgress { .. }) => Cause::Release,
             _ => return self.forget_decision(key),
         };
         self.forget_decision(key)?;
-        self.set_state(key, TaskStatus::Todo, cause, Some("its definition changed".to_owned()))
+        self.set_state(key, TaskStatus::Todo, cause, Some(CHANGED.to_owned()))
     }
 
     fn continuation(
@@ -170,7 +176,8 @@ impl Draft<'_> {
         // Sequential calls may build on the effects of earlier ones, so only an unchanged prefix is kept. Parallel
         // calls are independent.
         let is_kept = |old: &CallRecord, new: &CallRecord| {
-            !is_whole && old.body.status.is_settled() && old.id == new.id && old.spec.is_same_work(&new.spec)
+            let has_begun = old.body.status.is_settled() || super::wait::is_waiting(old);
+            !is_whole && has_begun && old.id == new.id && old.spec.is_same_work(&new.spec)
         };
         let kept: BTreeSet<CallId> = match record.spec.mode() {
             Mode::Sequential => {
@@ -246,7 +253,8 @@ impl Draft<'_> {
         }
         for item in self.items_to_begin_anew(key, calls)? {
             let id = self.id(item)?;
-            if self.free(item)? == StatusKind::InProgress || self.ending_in(item)?.is_some() {
+            let is_held = self.free(item)? == StatusKind::InProgress && !is_of_store(&self.task(item)?);
+            if is_held || self.ending_in(item)?.is_some() {
                 return Ok(Some(Conflict::new(&id, "is still running", Remedy::Wait)));
             }
             let before = self.known_calls(item)?;
@@ -267,6 +275,10 @@ impl Draft<'_> {
             policy_hook.is_some_and(|policy_hook| policy_hook.is_repeatable(&call.spec.tool_name, args))
         })
     }
+}
+
+pub(super) fn is_of_store(record: &TaskRecord) -> bool {
+    matches!(&record.body.state, TaskStatus::InProgress { claim } if claim.is_of_store())
 }
 
 fn done_twice(id: &TaskId, call: &CallRecord) -> Conflict {

@@ -20,6 +20,7 @@ use crate::task::trust::{UntrustedValue, ValueOrigins, add_values};
 use crate::value::{Key, Shared, TaskId};
 
 use super::again::{How, NOT_HELD};
+use super::follow::{CHANGED, is_of_store};
 use super::item_name::{for_names, in_a_name};
 
 /// Longest part of a condition that the reason repeats, in characters.
@@ -143,8 +144,7 @@ impl Draft<'_> {
         let wanted: Vec<Item> = (0..).zip(list.value).map(item).collect();
         for (index, item) in &present {
             let wanted = usize::try_from(*index).ok().and_then(|index| wanted.get(index));
-            let goes_on =
-                self.node(*item)?.status_kind == StatusKind::InProgress || self.ending_in(*item)?.is_some();
+            let goes_on = self.is_worked_on(*item)? || self.ending_in(*item)?.is_some();
             if goes_on && !self.is_same_item(*item, wanted, &template)? {
                 // Checked for all items before any of them changes, so that the list is updated as a whole or not at
                 // all.
@@ -249,6 +249,11 @@ impl Draft<'_> {
             | StatusKind::BlockedOther => {
                 self.clear_all(key)?;
             }
+            // It waits for a time or a signal, and no run works on it.
+            StatusKind::InProgress if is_of_store(&record) => {
+                self.set_state(key, TaskStatus::Todo, Cause::Release, Some(CHANGED.to_owned()))?;
+                self.clear_all(key)?;
+            }
             StatusKind::InProgress | StatusKind::Cancelled | StatusKind::Skipped => {}
         }
         let (spec, parent) = (template.spec(&item), &template.parent.body);
@@ -276,11 +281,22 @@ impl Draft<'_> {
         })
     }
 
+    /// Returns whether a run or an actor works on a task, which otherwise may wait for a time or a signal.
+    fn is_worked_on(&self, key: Key) -> Decided<bool> {
+        Ok(self.node(key)?.status_kind == StatusKind::InProgress && !is_of_store(&self.task(key)?))
+    }
+
     fn drop_item(&mut self, key: Key) -> Decided<()> {
         // An item in progress is left alone: settling a gate must not fail, so it cannot refuse.
         for below in self.subtree(key)? {
-            if self.free(below)? == StatusKind::InProgress {
+            self.free(below)?;
+            if self.is_worked_on(below)? {
                 return Ok(());
+            }
+        }
+        for below in [vec![key], self.subtree(key)?].concat() {
+            if is_of_store(&self.task(below)?) {
+                self.set_state(below, TaskStatus::Todo, Cause::Release, Some(CHANGED.to_owned()))?;
             }
         }
         match self.node(key)?.status_kind {

@@ -19,7 +19,8 @@ impl Draft<'_> {
             if !(is_free && self.is_attempt_mine(key, record.body.attempt)?) {
                 let (record, claim) = self.held(key, Status::Todo, "release")?;
                 let is_for_silent = note.is_some() && self.may_release_silent(key, &record, &claim)?;
-                if !is_for_silent {
+                // A waiting task belongs to the store: no actor holds it.
+                if !is_for_silent && !claim.is_of_store() {
                     self.check_holder(key, &record, &claim, None)?;
                 }
                 if let Some(text) = note {

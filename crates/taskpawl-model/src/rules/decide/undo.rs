@@ -11,13 +11,17 @@ use crate::command::refusal::{ConflictingChange, Refusal};
 use crate::rules::cycle::Edge;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::Task;
-use crate::task::event::{Change, Event, EventKind};
+use crate::task::event::{Change, Event, EventKind, SignalStep};
 use crate::task::gate::Outcome;
 use crate::task::record::{CallRecord, Node, StatusKind, Work};
 use crate::task::status::{Cause, TaskStatus};
 use crate::value::Map;
 use crate::value::{Key, TaskId};
+use crate::view::EventQuery;
 use crate::view::undo::{DeletedTask, TaskSnapshot, UndoSnapshot, Undoable, changes_the_task};
+
+/// Number of events that are read at once.
+const PAGE: usize = 1_000;
 
 /// Fields left out of the change event of an undo: they have events of their own, are derived, or only count up.
 const LEFT_OUT: &[&str] = &[
@@ -42,7 +46,7 @@ impl Draft<'_> {
         let command = self.find_undoable(revision)?;
         let Some(undo_snapshot) = self.view.undo_snapshot(command.revision)? else {
             let why = "the undo data is no longer stored";
-            return Err(Refusal::NotUndoable { revision: command.revision, why }.into());
+            return Err(Refusal::NotUndoable { revision: command.revision, why, before: None }.into());
         };
         Undoing { own: undo_snapshot.keys(), command, undo_snapshot }.carry_out(self)
     }
@@ -51,14 +55,56 @@ impl Draft<'_> {
         let Some(revision) = revision else {
             let actor = self.context.as_actor();
             let last = self.view.last_undoable(actor)?;
+            self.refuse_unrecorded(last.as_ref().map(|last| last.revision))?;
             return Ok(last.ok_or_else(|| Refusal::NothingToUndo { actor: actor.name.to_owned() })?);
         };
         let Some(command) = self.view.undoables(revision, revision)?.into_iter().next() else {
-            return Err(Refusal::NotUndoable { revision, why: self.why_not(revision)? }.into());
+            let why = self.why_not(revision)?;
+            return Err(Refusal::NotUndoable { revision, why, before: None }.into());
         };
         match command.undone_by {
             Some(by) => Err(Refusal::AlreadyUndone { revision: command.revision, by }.into()),
             None => Ok(command),
+        }
+    }
+
+    /// Refuses if this actor gave a command after `before` that is not recorded for undo. To undo the older one instead would revert
+    /// something that the caller does not mean.
+    fn refuse_unrecorded(&self, before: Option<u64>) -> Decided<()> {
+        let mut query = EventQuery {
+            after: before.unwrap_or_default(),
+            actor: Some(self.context.actor.to_string()),
+            limit: PAGE,
+            latest: true,
+            ..EventQuery::default()
+        };
+        loop {
+            let page = self.view.find_events(&query)?;
+            let is_own = |event: &&Event| event.is_of(self.context.as_actor());
+            let mut newest_first = page.iter().rev().filter(is_own);
+            if let Some((revision, why)) =
+                newest_first.find_map(|event| Some((event.revision, Self::why_unrecorded(&event.kind)?)))
+            {
+                return Err(Refusal::NotUndoable { revision, why, before }.into());
+            }
+            let Some(first) = page.first().filter(|_| page.len() == PAGE) else { return Ok(()) };
+            query.until = Some(first.revision - 1);
+        }
+    }
+
+    /// Returns why a command is not recorded for undo, if it is not; `None` for the events of others.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other commands by hand are recorded")]
+    fn why_unrecorded(kind: &EventKind) -> Option<&'static str> {
+        match kind {
+            EventKind::Signal(signal) if signal.step == SignalStep::Sent => {
+                Some("it sent a signal, which is not taken back")
+            }
+            EventKind::Signal(signal) if signal.step == SignalStep::Dropped => {
+                Some("it dropped a signal, which is not brought back")
+            }
+            EventKind::RunStopRequested { .. } => Some("it stopped a run, which is not taken back"),
+            EventKind::Renewed { .. } => Some("it renewed a lease, which is never shortened"),
+            _ => None,
         }
     }
 

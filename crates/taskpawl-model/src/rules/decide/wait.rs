@@ -61,10 +61,12 @@ impl Draft<'_> {
             if is_due {
                 return self.end_wait(key, record, position, Value::Null, None);
             }
-            return Ok(Step::Sleeps(WaitingFor { call: Some(call.id), time: call.body.due, signal: None }));
+            let (call, time) = (Some(call.id), call.body.due);
+            return Ok(Step::Sleeps(WaitingFor { call, time, ..WaitingFor::default() }));
         };
-        // A signal that came in time counts, even if nothing looked for it before the timeout.
-        if let Some(taken) = self.take_signal(key, signal, &record.id)? {
+        // The time of sending decides, not the moment of looking: a signal that came in time counts although nothing looked for it
+        // before the timeout, and one that came later does not.
+        if let Some(taken) = self.take_signal(key, signal, &record.id, call.body.due)? {
             let from_model = taken.origin.noted().map(|origin| {
                 let name = format!("the signal `{signal}`");
                 UntrustedValue { name, origin, input: String::new(), is_data: false }
@@ -76,7 +78,7 @@ impl Draft<'_> {
             return self.fail_unstarted(key, record, position, "timeout", message);
         }
         let (call, time, signal) = (Some(call.id), call.body.due, Some(signal.to_owned()));
-        Ok(Step::Sleeps(WaitingFor { call, time, signal }))
+        Ok(Step::Sleeps(WaitingFor { call, time, signal, also: Vec::new() }))
     }
 
     fn end_wait(
@@ -206,11 +208,15 @@ impl Draft<'_> {
         };
         let to = to.map(|(key, _)| key);
         self.emit_signal(to, &record, SignalStep::Sent)?;
-        self.changes.signals.push(SignalChange::Keep(Box::new(record)));
-        if let Some(key) = self.waiter(&name, to)? {
-            let record = self.task(key)?;
-            self.end_waits(key, &record)?;
-            self.answer.tasks.push(record.id);
+        self.changes.signals.push(SignalChange::Keep(Box::new(record.clone())));
+        for key in self.waiters(&name, to)? {
+            let task = self.task(key)?;
+            self.end_waits(key, &task)?;
+            // The wait may have timed out before: then the next task takes the signal.
+            if !self.signals(Some(&name))?.iter().any(|kept| kept.id == record.id) {
+                self.answer.tasks.push(task.id);
+                break;
+            }
         }
         Ok(())
     }
@@ -233,7 +239,12 @@ impl Draft<'_> {
             return Ok(());
         }
         let (id, by) = (record.id.clone(), "signal");
-        Err(Refusal::PersonOnly { id, by }.into())
+        let assignee = record.spec.assignee.clone().filter(|_| !record.spec.is_for_person());
+        Err(match assignee {
+            Some(assignee) => Refusal::ForOther { id, by, assignee },
+            None => Refusal::PersonOnly { id, by },
+        }
+        .into())
     }
 
     fn may_signal(&self, record: &TaskRecord) -> bool {
@@ -241,19 +252,28 @@ impl Draft<'_> {
         self.context.kind != ActorKind::Agent || assignee.is_none_or(|name| *name == *self.context.actor)
     }
 
-    /// Returns the first task that waits for a signal, and that this actor may send it to.
-    fn waiter(&self, name: &str, to: Option<Key>) -> Decided<Option<Key>> {
+    /// Returns the tasks that wait for a signal, and that this actor may send it to, in the order of their creation.
+    fn waiters(&self, name: &str, to: Option<Key>) -> Decided<Vec<Key>> {
+        let mut waiters = Vec::new();
         for key in self.view.waiting(Waits::Signal(name))? {
             if to.is_none_or(|to| to == key) && self.may_signal(&self.task(key)?) {
-                return Ok(Some(key));
+                waiters.push(key);
             }
         }
-        Ok(None)
+        Ok(waiters)
     }
 
-    /// Takes the oldest signal of a name that a task may take.
-    fn take_signal(&mut self, key: Key, name: &str, task: &TaskId) -> Decided<Option<SignalRecord>> {
-        let is_for = |signal: &SignalRecord| signal.to.as_ref().is_none_or(|to| to == task);
+    /// Takes the oldest signal of a name that a task may take, and that was sent before `end`.
+    fn take_signal(
+        &mut self,
+        key: Key,
+        name: &str,
+        task: &TaskId,
+        end: Option<Timestamp>,
+    ) -> Decided<Option<SignalRecord>> {
+        let is_for = |signal: &SignalRecord| {
+            signal.to.as_ref().is_none_or(|to| to == task) && end.is_none_or(|end| signal.at < end)
+        };
         let record = self.look_at(key)?;
         let is_of_other = |signal: &SignalRecord| {
             let assignee = record.spec.assignee.as_deref();

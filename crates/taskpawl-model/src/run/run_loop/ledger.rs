@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ use crate::task::record::PlanRecord;
 use crate::task::spec::TaskSpec;
 use crate::value::Timestamp;
 use crate::value::{Key, Period, Shared, TaskId, add_usage, cost};
+
+/// Name of the limit of time.
+pub(super) const TIMEOUT: &str = "timeout";
 
 /// Number of tasks with the highest consumption that are listed.
 const MAX_LISTED: usize = 50;
@@ -140,7 +143,7 @@ impl Account {
     fn used_up(&self, now: Timestamp) -> Option<(&'static str, String)> {
         let Budget { calls, duration, cost } = self.budget;
         if let Some((_, timeout)) = self.deadline.filter(|(end, _)| *end <= now) {
-            return Some(("timeout", timeout.to_string()));
+            return Some((TIMEOUT, timeout.to_string()));
         }
         if let Some(most) = self.max_failures.filter(|most| self.failures >= *most) {
             return Some(("maxFailures", most.to_string()));
@@ -305,6 +308,17 @@ impl Ledger {
             }
         }
         news
+    }
+
+    /// Returns the plans that a limit has ended.
+    pub(super) fn ended_plans(&self) -> BTreeSet<&str> {
+        let ended = self.plans.iter().filter(|(_, plan)| plan.ended.is_some());
+        ended.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Removes a plan that has no unfinished task, so that its limit is not reported as reached.
+    pub(super) fn forget_end(&mut self, plan: &str) {
+        self.plans.remove(plan);
     }
 
     /// Returns the limits that were reached, and the consumption.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Output;
 use crate::run::recovery::open_questions;
+use crate::run::run_view::is_of_plan;
 use crate::task::record::StatusKind;
 use crate::task::status::BlockedReason;
 use crate::value::Key;
@@ -88,9 +89,17 @@ impl Questions {
         outputs.extend(self.asking.remove(&key).then_some(Output::Withdraw(key)));
     }
 
-    /// Returns whether anything waits.
-    pub(super) fn is_any_open(&self) -> bool {
-        !self.open.is_empty()
+    /// Returns whether anything waits, apart from tasks of the `ended` plans.
+    pub(super) fn is_any_open(&self, view: &dyn View, ended: &BTreeSet<&str>) -> ViewResult<bool> {
+        if ended.is_empty() {
+            return Ok(!self.open.is_empty());
+        }
+        for key in self.open.keys() {
+            if !is_of_plan(view, *key, ended)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns whether the approver has yet to decide.
