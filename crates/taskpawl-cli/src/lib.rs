@@ -50,6 +50,7 @@ mod planner;
 mod reference;
 mod remembered;
 mod report;
+mod run_events;
 mod run_log;
 mod schedules;
 mod schema;

@@ -15,6 +15,7 @@ use taskpawl_text::error_chain;
 
 use crate::collector::{Collector, SendError};
 use crate::error::CliError;
+use crate::run_events::RunEvents;
 use crate::run_log;
 
 /// The pause between two reads of the history.
@@ -124,6 +125,7 @@ struct Export<'a> {
     collector: &'a Collector,
     included: &'a Included,
     builder: LogBuilder,
+    chosen: RunEvents,
     filter: HistoryFilter,
     /// Spans that the collector has not taken.
     unsent: Vec<SpanRecord>,
@@ -134,9 +136,10 @@ struct Export<'a> {
 impl<'a> Export<'a> {
     fn new(manager: Manager, collector: &'a Collector, included: &'a Included, run: &RunRecord) -> Self {
         let builder = LogBuilder::new(run, RunEnd::Running, included.clone());
-        let filter =
-            HistoryFilter { run: Some(run.id.to_string()), limit: CHUNK, ..HistoryFilter::default() };
-        Self { manager, collector, included, builder, filter, unsent: Vec::new(), is_up: false }
+        let chosen = RunEvents::new(run.id.clone());
+        let after = chosen.start(&manager).unwrap_or_default();
+        let filter = HistoryFilter { after, limit: CHUNK, ..HistoryFilter::default() };
+        Self { manager, collector, included, builder, chosen, filter, unsent: Vec::new(), is_up: false }
     }
 
     /// Sends the spans that ended since the last time; at the end of a run until `deadline`.
@@ -152,7 +155,9 @@ impl<'a> Export<'a> {
             self.filter.after = last.event.revision;
             let is_last = events.len() < CHUNK;
             for entry in &events {
-                self.builder.take(&entry.event);
+                if self.chosen.takes(&entry.event) {
+                    self.builder.take(&entry.event);
+                }
             }
             let ended = self.builder.drain_ended();
             self.add(ended);

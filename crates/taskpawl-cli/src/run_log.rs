@@ -7,14 +7,14 @@ use taskpawl::model::plan::read_plan;
 use taskpawl::model::task::{PlanRecord, RunRecord, Task};
 use taskpawl::model::value::TaskId;
 use taskpawl::tools::Power;
-use taskpawl::{HistoryFilter, Manager, RunFilter, RunState, Taskpawl};
+use taskpawl::{Manager, RunFilter, RunState, Taskpawl};
 use taskpawl_report::{Detail, Included, LogBuilder, Outcome, Printed, RunEnd, RunLog, SourceLine};
 
 use crate::app::App;
 use crate::commands::logs::{Tail, tails};
 use crate::error::CliError;
 use crate::files::read_file;
-use crate::person;
+use crate::{person, run_events};
 
 /// The most bytes of one output stream of a failed call in a report.
 const MAX_STREAM: u64 = 64 << 10;
@@ -61,13 +61,7 @@ pub(crate) fn read(
 ) -> Result<RunLog, CliError> {
     let manager = plans.manager();
     let mut builder = LogBuilder::new(run, end_of(manager, run), included.clone());
-    let filter = HistoryFilter { run: Some(run.id.to_string()), ..HistoryFilter::default() };
-    manager.each_history(&filter, |page| {
-        for entry in &page {
-            builder.take(&entry.event);
-        }
-        true
-    })?;
+    run_events::each(manager, run, |event| builder.take(event))?;
     let ids: Vec<TaskId> = builder.ids().cloned().collect();
     let mut lines = PlanLines::new(app, manager);
     let mut room = MAX_OUTPUT;

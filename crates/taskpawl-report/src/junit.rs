@@ -34,7 +34,7 @@ fn totals(tasks: &[&TaskLog], log: &RunLog) -> String {
         tasks.len(),
         count(&[Outcome::Failed]),
         count(&[Outcome::Unfinished]),
-        count(&[Outcome::Skipped, Outcome::Blocked]),
+        count(&[Outcome::Skipped, Outcome::Blocked, Outcome::Waiting]),
         log.took().as_secs_f64(),
         escaped(&format_time(log.started_at)),
     )
@@ -72,7 +72,7 @@ fn case(xml: &mut String, log: &RunLog, plan: &str, task: &TaskLog) {
         Outcome::Done => Ok(()),
         Outcome::Failed => writeln!(xml, "      <failure message=\"{failure}\">{failure}</failure>"),
         Outcome::Unfinished => writeln!(xml, "      <error message=\"{failure}\">{failure}</error>"),
-        outcome @ (Outcome::Skipped | Outcome::Blocked) => {
+        outcome @ (Outcome::Skipped | Outcome::Blocked | Outcome::Waiting) => {
             writeln!(xml, "      <skipped message=\"{}\"/>", outcome.as_str())
         }
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use taskpawl_model::task::{CallStatus, Event, EventKind, RunRecord, Status, Task, ToolCall};
+use taskpawl_model::task::{CallStatus, Cause, Event, EventKind, RunRecord, Status, Task, ToolCall};
 use taskpawl_model::value::{CallId, RunId, TaskId, Timestamp};
 
 use crate::included::{Detail, Included};
@@ -59,6 +59,8 @@ pub struct TaskLog {
     pub attempts: Vec<Attempt>,
     /// The starts of calls.
     pub calls: Vec<CallLog>,
+    /// The start of its wait for a time or a signal, if it waits.
+    pub waits_since: Option<Timestamp>,
     /// The reason for the status, if errors are included.
     pub error: Option<String>,
     /// The description, if prompts are included.
@@ -136,6 +138,8 @@ pub enum Outcome {
     Failed,
     /// The run ended while it was in progress.
     Unfinished,
+    /// Waits for a time or a signal, without a run.
+    Waiting,
     /// Blocked, or not started.
     Blocked,
     /// Skipped or cancelled.
@@ -146,13 +150,15 @@ pub enum Outcome {
 
 impl Outcome {
     /// All outcomes, the most urgent first.
-    pub const ALL: [Self; 5] = [Self::Failed, Self::Unfinished, Self::Blocked, Self::Skipped, Self::Done];
+    pub const ALL: [Self; 6] =
+        [Self::Failed, Self::Unfinished, Self::Waiting, Self::Blocked, Self::Skipped, Self::Done];
 
     /// Returns the word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Unfinished => "unfinished",
+            Self::Waiting => "waiting",
             Self::Blocked => "blocked",
             Self::Skipped => "skipped",
             Self::Done => "done",
@@ -218,7 +224,12 @@ impl RunLog {
 impl TaskLog {
     /// Returns the outcome.
     pub fn outcome(&self) -> Outcome {
-        Outcome::of(self.status)
+        if self.waits_since.is_some() { Outcome::Waiting } else { Outcome::of(self.status) }
+    }
+
+    /// Returns the outcome of one of its attempts.
+    pub fn outcome_of(&self, attempt: &Attempt) -> Outcome {
+        if attempt.ended_at.is_none() { self.outcome() } else { Outcome::of(attempt.status) }
     }
 
     /// Returns whether neither it nor one of its calls is in progress.
@@ -308,22 +319,34 @@ impl LogBuilder {
         self.log.ended_at = self.log.ended_at.max(event.at);
         let Some(id) = event.task.as_ref() else { return };
         match &event.kind {
-            EventKind::Status { to, text, attempt, .. } => {
+            EventKind::Status { to, text, attempt, cause, .. } => {
                 let error = text.as_deref().filter(|_| self.log.included.has(Detail::Errors));
                 let error = error.map(|error| self.log.included.text(error));
-                self.task(id).set(*to, *attempt, event.at, error);
+                let task = self.task(id);
+                if *cause == Cause::Wait {
+                    // The attempt goes on without the run.
+                    (task.waits_since, task.error) = (Some(event.at), error);
+                } else {
+                    task.set(*to, *attempt, event.at, error);
+                }
             }
             EventKind::CallStarted { call, attempt, start, .. } => {
                 let call = CallLog::new(call.clone(), *attempt, *start, event.at);
                 self.task(id).calls.push(call);
             }
-            EventKind::CallEnded { call, status, error, .. } => {
+            EventKind::CallEnded { call, attempt, status, error, .. } => {
                 let error = error.as_deref().filter(|_| self.log.included.has(Detail::Errors));
                 let error = error.map(|error| self.log.included.text(error));
-                let calls = &mut self.task(id).calls;
-                let started =
-                    calls.iter_mut().rev().find(|started| started.id == *call && started.ended_at.is_none());
-                if let Some(started) = started {
+                let task = self.task(id);
+                let calls = &mut task.calls;
+                let is_open = |started: &CallLog| started.id == *call && started.ended_at.is_none();
+                if let Some(since) = task.waits_since.filter(|_| !calls.iter().any(is_open)) {
+                    // A wait has no event of its start.
+                    let number = calls.iter().filter(|started| started.id == *call).count() + 1;
+                    let start = u32::try_from(number).unwrap_or(u32::MAX);
+                    calls.push(CallLog::new(call.clone(), *attempt, start, since));
+                }
+                if let Some(started) = calls.iter_mut().rev().find(|started| is_open(started)) {
                     (started.status, started.ended_at, started.error) =
                         (Some(*status), Some(event.at), error);
                 }
@@ -417,14 +440,14 @@ impl TaskLog {
             status: Status::Todo,
             attempts: Vec::new(),
             calls: Vec::new(),
+            waits_since: None,
             error: None,
             prompt: None,
         }
     }
 
     fn set(&mut self, status: Status, number: u32, at: Timestamp, error: Option<String>) {
-        self.status = status;
-        self.error = error;
+        (self.status, self.error, self.waits_since) = (status, error, None);
         if status == Status::InProgress {
             self.attempts.push(Attempt { number, started_at: at, ended_at: None, status });
         } else if let Some(attempt) = self.attempts.last_mut().filter(|attempt| attempt.ended_at.is_none()) {

@@ -58,7 +58,7 @@ fn push_whole(text: &mut String, part: &str) -> bool {
 fn row(log: &RunLog, task: &TaskLog) -> String {
     let sign = match task.outcome() {
         Outcome::Failed | Outcome::Unfinished => "✗",
-        Outcome::Blocked => "…",
+        Outcome::Waiting | Outcome::Blocked => "…",
         Outcome::Skipped => "–",
         Outcome::Done => "✓",
     };

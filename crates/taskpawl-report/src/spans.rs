@@ -6,7 +6,7 @@ use taskpawl_model::task::{
 use taskpawl_model::value::Timestamp;
 
 use crate::gen_ai;
-use crate::log::{Attempt, CallLog, RunEnd, RunLog, TaskLog};
+use crate::log::{Attempt, CallLog, Outcome, RunEnd, RunLog, TaskLog};
 
 /// A span.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,7 +110,7 @@ fn of_attempt(log: &RunLog, task: &TaskLog, attempt: &Attempt) -> SpanRecord {
     let status = match attempt.status {
         Status::Done => SpanStatus::Ok,
         Status::Failed => SpanStatus::Error(task.failure()),
-        Status::InProgress if log.end != RunEnd::Running => {
+        Status::InProgress if log.end != RunEnd::Running && task.outcome_of(attempt) != Outcome::Waiting => {
             SpanStatus::Error("the run ended before it".to_owned())
         }
         Status::Todo | Status::InProgress | Status::Blocked | Status::Cancelled | Status::Skipped => {

@@ -70,7 +70,7 @@ fn bars(log: &RunLog) -> Vec<Bar<'_>> {
         for attempt in &task.attempts {
             let end = attempt.ended_at.unwrap_or(log.ended_at);
             let took = duration(between(attempt.started_at, end));
-            let outcome = Outcome::of(attempt.status);
+            let outcome = task.outcome_of(attempt);
             let title = format!("{}: {}, {took}", plain_line(&task.name), outcome.as_str());
             let (start, end) = (millis(attempt.started_at), millis(end));
             bars.push(Bar { id: task.id.as_str(), title, outcome, start, end });

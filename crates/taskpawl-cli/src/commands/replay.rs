@@ -3,15 +3,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
 use taskpawl::model::task::{Event, EventKind, RunRecord, Status, Task};
 use taskpawl::model::value::{CallId, TaskId};
-use taskpawl::{CallFailure, HistoryFilter, Manager, RunEvent};
+use taskpawl::{CallFailure, Manager, RunEvent};
 
 use crate::app::App;
 use crate::error::CliError;
 use crate::report::{Format, Options, ReplayClock, Reporter, duration};
-use crate::run_log;
 use crate::text::clean;
+use crate::{run_events, run_log};
 
 /// Show a past run again as it was shown then, with the times of its history
 #[derive(Debug, clap::Args)]
@@ -43,8 +44,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
     let manager = plans.manager();
     let run = run_log::find_run(manager, args.run.as_deref())?;
-    let filter = HistoryFilter { run: Some(run.id.to_string()), ..HistoryFilter::default() };
-    let entries = manager.find_history(&filter)?;
+    let mut events = Vec::new();
+    run_events::each(manager, &run, |event| events.push(event.clone()))?;
     let log = run_log::read(app, plans, &run, &run_log::included(app, &[])?)?;
     let clock = Arc::new(ReplayClock::default());
     let is_bar = app.terminal().stderr && app.environment().text("TERM").is_some_and(|term| term != "dumb");
@@ -58,13 +59,20 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     });
     let observer = reporter.observer();
     let mut player = Player { manager, tasks: BTreeMap::new() };
-    for entry in &entries {
-        wait_until(&clock, millis_of(&run, &entry.event), args.speed);
-        if let Some(event) = player.shown(&entry.event) {
+    for event in &events {
+        wait_until(&clock, millis_of(&run, event), args.speed);
+        if let Some(event) = player.shown(event) {
             observer.event(&event);
         }
     }
     reporter.finish();
+    if app.is_json() {
+        let counts: BTreeMap<&str, usize> =
+            log.counts().into_iter().map(|(outcome, count)| (outcome.as_str(), count)).collect();
+        let millis = u64::try_from(log.took().as_millis()).unwrap_or(u64::MAX);
+        let data = json!({"run": run.id, "end": log.end_text(), "exit": run.exit, "counts": counts, "millis": millis});
+        return app.out().data(&data);
+    }
     let line = format!(
         "run {}: {}, {} in {}\n",
         log.short_id(),

@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
+use serde_json::json;
 use taskpawl::Taskpawl;
 use taskpawl::model::value::RunId;
 use taskpawl_report::{Detail, RunLog, annotations, html, junit, markdown};
@@ -117,6 +118,12 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
     let run = run_log::find_run(plans.manager(), args.run.as_deref())?;
     write_all(app, plans, &run.id, &targets, &args.include)?;
+    let out = app.out();
+    if out.is_json {
+        let files = targets.iter().filter_map(Target::file).map(|file| file.to_string_lossy());
+        let files: Vec<_> = files.collect();
+        return out.data(&json!({"run": run.id, "files": files}));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -143,7 +150,13 @@ pub(super) fn check(targets: &[Target], is_json: bool) -> Result<(), CliError> {
     {
         return Err(CliError::usage(format!("two reports cannot be written to `{}`", file.display())));
     }
-    let prints = targets.contains(&Target::Github) || files.iter().any(|file| file.as_os_str() == "-");
+    let is_printed = |target: &&Target| target.file().is_none_or(|file| file.as_os_str() == "-");
+    let printed = targets.iter().filter(is_printed).count();
+    if printed > 1 {
+        let hint = "name a file for all but one of them";
+        return Err(CliError::usage_with("several reports go to standard output", hint));
+    }
+    let prints = printed > 0;
     if !(is_json && prints) {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
 use taskpawl_report::{Detail, chrome_trace, otlp_json, spans};
 
 use super::report::write_file;
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     /// The format of the file
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = TraceFormat::Otlp)]
     format: TraceFormat,
-    /// Write this file instead of standard output
+    /// Write this file instead of standard output; `-` is that, too
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Send it to this collector of your configuration, by OTLP over HTTP
@@ -59,6 +60,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         collector
             .send_all(&mut spans, &included)
             .map_err(|source| CliError::Collector { url: collector.url.clone(), source })?;
+        if app.is_json() {
+            return app.out().data(&json!({"run": run.id, "spans": count, "to": collector.url}));
+        }
         app.out().remark(&format!("{count} spans were sent to {}", collector.url));
         return Ok(ExitCode::SUCCESS);
     }
@@ -66,9 +70,18 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         TraceFormat::Otlp => otlp_json(&spans, &included).map_err(|error| CliError::Output(error.into()))?,
         TraceFormat::Chrome => chrome_trace(&spans, &included),
     };
-    match &args.output {
+    match args.output.as_ref().filter(|path| path.as_os_str() != "-") {
         Some(path) => write_file(path, &text)?,
+        // Both formats are JSON, so that the trace is the data of the envelope.
+        None if app.is_json() => {
+            let trace: Value = serde_json::from_str(&text).map_err(|error| CliError::Output(error.into()))?;
+            return app.out().data(&trace);
+        }
         None => write_data(text.as_bytes())?,
+    }
+    if app.is_json() {
+        let files: Vec<_> = args.output.iter().map(|file| file.to_string_lossy()).collect();
+        return app.out().data(&json!({"run": run.id, "files": files}));
     }
     Ok(ExitCode::SUCCESS)
 }

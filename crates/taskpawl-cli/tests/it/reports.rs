@@ -199,3 +199,33 @@ fn a_past_run_is_shown_again_as_it_was() {
     assert!(again.stdout.contains("exit 1, 1 failed, 1 blocked, 1 done"), "{again}");
     assert_eq!(cli.run(&["replay", "--speed", "0"]).code, Some(2));
 }
+
+#[test]
+fn one_document_goes_to_standard_output() {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", "tasks: [{id: a, run: 'true'}]\n");
+    cli.run(&["run-all-ready", "plan.yaml", "--quiet"]).ok();
+    for args in [
+        &["report", "--md", "-", "--github"][..],
+        &["report", "--md", "-", "--junit", "-"],
+        &["report", "--md", "-", "--json"],
+        &["report", "--github", "--json"],
+    ] {
+        assert_eq!(cli.run(args).code, Some(2), "{args:?}");
+    }
+    for (args, field) in [
+        (&["report", "--md", "a.md"][..], "files"),
+        (&["trace"], "resourceSpans"),
+        (&["trace", "-o", "-"], "resourceSpans"),
+        (&["trace", "--format", "chrome"], "traceEvents"),
+        (&["trace", "-o", "trace.json"], "files"),
+        (&["replay", "--speed", "1000"], "counts"),
+        (&["export", "markdown"], "files"),
+        (&["export", "markdown", "-"], "files"),
+        (&["export", "markdown", "a.tasks.md"], "added"),
+    ] {
+        let run = cli.run(&[args, &["--json"]].concat()).ok();
+        assert!(run.json()["data"].get(field).is_some(), "{args:?}: {run}");
+    }
+    assert!(!cli.path("work/-").exists());
+}

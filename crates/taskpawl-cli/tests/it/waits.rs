@@ -209,3 +209,34 @@ fn signals_are_taken_exactly_once_by_several_runs_one_of_which_is_killed() {
     assert_eq!(taken, (0..TASKS as u64).collect::<Vec<_>>());
     assert_eq!(cli.run(&["signal", "--list", "--json"]).ok().json()["data"], json!([]));
 }
+
+#[test]
+fn a_wait_that_ended_during_a_run_is_a_call_of_its_report() {
+    let cli =
+        with_plan("tasks: [{id: soak, call: {wait: {for: 30ms}}}, {id: open, call: {wait: {signal: go}}}]\n");
+    let mut run = start(&cli, &["run-all-ready", "--wait", "--quiet"]);
+    wait_until(|| task(&cli, "soak")["status"] == "done" && task(&cli, "open")["status"] == "in_progress");
+    cli.run(&["signal", "go", "--quiet"]).ok();
+    assert!(run.wait().unwrap().success());
+    let junit = cli.run(&["report", "--junit", "-"]).ok().stdout;
+    assert!(junit.contains("tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"0\""), "{junit}");
+    let trace = cli.run(&["trace", "--json"]).ok().json();
+    let spans = trace["data"]["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().len();
+    assert_eq!(spans, 5, "a run, two tasks, and a call of each: {trace}");
+    let replay = cli.run(&["replay", "--speed", "1000", "--json"]).ok().json();
+    assert_eq!(replay["data"]["counts"], json!({"done": 2}));
+    let detail = cli.run(&["runs", replay["data"]["run"].as_str().unwrap(), "--json"]).ok().json();
+    assert_eq!(detail["data"]["tasks"].as_array().map(Vec::len), Some(2), "{detail}");
+}
+
+#[test]
+fn the_timeout_of_a_plan_ends_a_run_that_only_waits() {
+    let cli = with_plan("timeout: 50ms\ntasks: [{id: a, call: {wait: {signal: never}}}, {id: b}]\n");
+    let run = cli.run(&["run-all-ready", "--wait"]);
+    assert_eq!(run.code, Some(3), "{run}");
+    assert!(run.stdout.contains("`timeout` of 50ms is used up"), "{run}");
+    // A plan outside of the scope has no end here.
+    cli.file("other.yaml", "name: other\ntasks: [{id: c, call: {wait: {for: 80ms}}}]\n");
+    let run = cli.run(&["run-all-ready", "other.yaml", "--wait"]).ok();
+    assert!(!run.stdout.contains("used up"), "{run}");
+}

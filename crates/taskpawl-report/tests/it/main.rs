@@ -6,3 +6,4 @@ mod hostile;
 mod sandboxes;
 mod support;
 mod traces;
+mod waits;

@@ -7,12 +7,13 @@ use serde::Serialize;
 use taskpawl::model::task::ShortHash;
 use taskpawl::model::task::{CallStatus, Event, EventKind, RunRecord, Status};
 use taskpawl::model::value::{CallId, TaskId, Timestamp};
-use taskpawl::{HistoryFilter, Manager, RunState};
+use taskpawl::{Manager, RunState};
 
 use super::end_of;
 use crate::app::App;
 use crate::error::CliError;
 use crate::report::duration;
+use crate::run_events;
 use crate::shown::{Shown, shown};
 use crate::text::{Cell, Paint, Table, clean, count, style, time};
 
@@ -68,12 +69,10 @@ struct RunCall {
 impl RunDetail {
     /// Reads what a run did from the events of the history.
     pub(super) fn read(manager: &Manager, run: RunRecord) -> Result<Self, CliError> {
-        let filter = HistoryFilter { run: Some(run.id.to_string()), ..HistoryFilter::default() };
         let mut tasks: Vec<RunTask> = Vec::new();
         let mut places: BTreeMap<TaskId, usize> = BTreeMap::new();
-        for entry in manager.find_history(&filter)? {
-            let event = entry.event;
-            let Some(task) = event.task.clone() else { continue };
+        run_events::each(manager, &run, |event| {
+            let Some(task) = event.task.clone() else { return };
             if let EventKind::Status { to: Status::InProgress, .. } = &event.kind {
                 places.entry(task.clone()).or_insert(tasks.len());
                 if places[&task] == tasks.len() {
@@ -81,9 +80,9 @@ impl RunDetail {
                 }
             }
             if let Some(place) = places.get(&task) {
-                tasks[*place].take(&event);
+                tasks[*place].take(event);
             }
-        }
+        })?;
         add_waits(manager, run.started_at, &mut tasks);
         let state = manager.run_state(&run);
         Ok(Self { run, state, tasks })
