@@ -17,6 +17,7 @@ mod completion;
 #[cfg(feature = "conformance")]
 mod conformance;
 mod core;
+mod corrections;
 mod digest;
 mod elicit;
 mod error_format;

@@ -26,6 +26,7 @@ use super::actions::Action;
 use super::answer::Answer;
 use super::caller::{Caller, agent_of, size_of};
 use super::core::Core;
+use super::corrections::with_accepted;
 use super::error_text::{internal, named};
 use super::http::Served;
 use super::mcp_server::{McpServer, blocking};
@@ -135,7 +136,14 @@ impl McpServer {
 
     /// Returns the answer for a refusal, with the advice that the model's rules accept from this caller now.
     async fn answer_of(&self, refused: Refused, agent: Option<String>, max_bytes: usize) -> CallToolResponse {
-        let (all, plans) = (refused.advice(), self.plans_of(agent.clone()));
+        let plans = self.plans_of(agent.clone());
+        let refused = if matches!(refused, Refused::Corrected { .. }) {
+            let plans = plans.clone();
+            blocking(move || with_accepted(refused, &plans)).await
+        } else {
+            refused
+        };
+        let all = refused.advice();
         let tried = blocking(move || {
             let manager = plans.manager();
             manager.read(|view| Ok(all_offered(view, all, &manager.context())?))

@@ -32,7 +32,7 @@ const MAX_TOLD: usize = 6;
 const SHOWN_CHARS: usize = 40;
 
 /// Arguments that every tool takes, also where its schema leaves them out.
-const FOR_ALL: [&str; 3] = ["agent", "request_id", "max_bytes"];
+pub(super) const FOR_ALL: [&str; 3] = ["agent", "request_id", "max_bytes"];
 
 /// The readings of one call.
 pub(super) struct Reading<'a> {

@@ -48,6 +48,21 @@ impl Core {
         Tool::new(self.name(), description, object(input)).with_annotations(annotations)
     }
 
+    /// Checks the arguments of a call without making it.
+    pub(super) fn check(self, arguments: Map<String, Value>) -> Result<(), Refused> {
+        match self {
+            Self::PlanShow => plan_show::check_arguments(arguments),
+            Self::PlanWrite => plan_write::check_arguments(arguments),
+            Self::ReadyList => ready_list::check_arguments(arguments),
+            Self::RunReady => run_ready::Arguments::read(arguments).map(drop),
+            // Its fields are those of a plan; its own corrections are read again before they are offered.
+            Self::TaskAdd => Ok(()),
+            Self::TaskDelete => task_delete::check_arguments(arguments),
+            Self::TaskGet => task_get::check_arguments(arguments),
+            Self::TaskUpdate => task_update::check_arguments(arguments),
+        }
+    }
+
     /// Runs a call. Blocks. A call of `run_ready` is not handled here, because it waits.
     pub(super) fn call(
         self,

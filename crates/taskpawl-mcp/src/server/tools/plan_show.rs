@@ -47,6 +47,11 @@ struct Arguments {
     help: Option<String>,
 }
 
+/// Checks the arguments of a call.
+pub(super) fn check_arguments(given: Map<String, Value>) -> Result<(), Refused> {
+    arguments::read::<Arguments>(given).map(drop)
+}
+
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
     // Without filters: some clients send every field as `null`.
     if arguments.values().all(Value::is_null) {

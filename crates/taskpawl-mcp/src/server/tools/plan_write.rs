@@ -82,6 +82,11 @@ struct Arguments {
     dry_run: bool,
 }
 
+/// Checks the arguments of a call.
+pub(super) fn check_arguments(given: Map<String, Value>) -> Result<(), Refused> {
+    arguments::read::<Arguments>(given).map(drop)
+}
+
 pub(super) fn call(
     caller: &Caller,
     options: &ServerOptions,

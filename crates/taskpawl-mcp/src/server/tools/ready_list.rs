@@ -47,6 +47,11 @@ struct Arguments {
     claim: bool,
 }
 
+/// Checks the arguments of a call.
+pub(super) fn check_arguments(given: Map<String, Value>) -> Result<(), Refused> {
+    arguments::read::<Arguments>(given).map(drop)
+}
+
 pub(super) fn call(
     caller: &Caller,
     options: &ServerOptions,

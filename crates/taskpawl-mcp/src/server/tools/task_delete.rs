@@ -21,6 +21,11 @@ struct Arguments {
     ids: Vec<String>,
 }
 
+/// Checks the arguments of a call.
+pub(super) fn check_arguments(given: Map<String, Value>) -> Result<(), Refused> {
+    arguments::read::<Arguments>(given).map(drop)
+}
+
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
     let Arguments { ids } = arguments::read(arguments)?;
     if ids.is_empty() {

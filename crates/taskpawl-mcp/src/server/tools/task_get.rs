@@ -124,6 +124,11 @@ impl Part {
     }
 }
 
+/// Checks the arguments of a call.
+pub(super) fn check_arguments(given: Map<String, Value>) -> Result<(), Refused> {
+    arguments::read::<Arguments>(given).map(drop)
+}
+
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
     let arguments: Arguments = arguments::read(arguments)?;
     arguments.check()?;

@@ -102,22 +102,29 @@ enum Action {
     Signal,
 }
 
+/// Checks the arguments of a call.
+pub(super) fn check_arguments(given: Map<String, Value>) -> Result<(), Refused> {
+    checked(given).map(drop)
+}
+
+fn checked(given: Map<String, Value>) -> Result<Arguments, Refused> {
+    let arguments: Arguments = arguments::read(given.clone())?;
+    arguments.check().map_err(|(name, problem)| {
+        let refused = Refused::argument(name, problem);
+        let mut corrected = given;
+        let Some(_) = corrected.remove(name) else { return refused };
+        refused.corrected(Next::call("task_update", Value::Object(corrected)))
+    })?;
+    Ok(arguments)
+}
+
 pub(super) fn call(
     caller: &Caller,
     options: &ServerOptions,
     arguments: Map<String, Value>,
 ) -> Result<Answer, Refused> {
     let given = arguments.clone();
-    let arguments: Arguments = arguments::read(arguments)?;
-    arguments.check().map_err(|(name, problem)| {
-        let mut corrected = given.clone();
-        corrected.remove(name);
-        let changes = ["action", "note", "fields"].iter().any(|name| corrected.contains_key(*name));
-        let refused = Refused::argument(name, problem);
-        let call = Next::call("task_update", Value::Object(corrected));
-        // Without anything to change no call is left.
-        if changes { refused.corrected(call) } else { refused }
-    })?;
+    let arguments = checked(arguments)?;
     if options.offer == Offer::Work {
         arguments.check_work()?;
     }
@@ -274,11 +281,23 @@ impl Arguments {
         if options.refuses_signals {
             return Err(Refused::argument("action", "the policy of this machine leaves signals to people"));
         }
-        let awaited = reads.get(id)?.progress.waiting_for.and_then(|wait| wait.signal);
-        let Some(name) = self.signal.clone().or(awaited) else {
-            return Err(Refused::argument("signal", "the task waits for no signal: name the one to send"));
+        let wait = reads.get(id)?.progress.waiting_for.unwrap_or_default();
+        let mut awaited: Vec<&str> = wait.signals().collect();
+        awaited.dedup();
+        let name = match (&self.signal, awaited.as_slice()) {
+            (Some(name), _) => name,
+            (None, [only]) => *only,
+            (None, []) => {
+                return Err(Refused::argument(
+                    "signal",
+                    "the task waits for no signal: name the one to send",
+                ));
+            }
+            (None, _) => {
+                return Err(Refused::argument("signal", "the task waits for several: name the one to send"));
+            }
         };
-        manager.signal(&name, self.result.clone().unwrap_or_default(), Some(id))?;
+        manager.signal(name, self.result.clone().unwrap_or_default(), Some(id))?;
         if let Some(note) = &self.note {
             manager.note(id, note)?;
         }
