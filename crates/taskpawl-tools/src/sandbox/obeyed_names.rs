@@ -21,18 +21,22 @@ pub(super) struct ObeyedName {
 
 /// The list, and the rows that begin with each component.
 struct Names {
+    /// The names of which each is one path.
     all: Vec<ObeyedName>,
+    /// The names that stand for every file with an ending, which is their path without the `*`.
+    endings: Vec<ObeyedName>,
     by_beginning: HashMap<String, Vec<usize>>,
 }
 
 static NAMES: LazyLock<Names> = LazyLock::new(|| {
     let rows = rows(include_str!("obeyed.txt"));
-    let all: Vec<ObeyedName> = rows.map(|row| name(row.0, row.1)).collect();
+    let (endings, all): (Vec<ObeyedName>, Vec<ObeyedName>) =
+        rows.map(|row| name(row.0, row.1)).partition(|name| name.path.starts_with('*'));
     let mut by_beginning: HashMap<String, Vec<usize>> = HashMap::new();
     for (number, name) in all.iter().enumerate() {
         by_beginning.entry(name.beginning.clone()).or_default().push(number);
     }
-    Names { all, by_beginning }
+    Names { all, endings, by_beginning }
 });
 
 /// Returns place, path and reason of each row.
@@ -62,6 +66,12 @@ fn beginning_with(component: &str) -> impl Iterator<Item = &'static ObeyedName> 
     numbers.into_iter().flatten().filter_map(|number| NAMES.all.get(*number))
 }
 
+/// Returns whether a file name has an ending that other programs obey in every directory. Case is ignored.
+pub(super) fn has_obeyed_ending(file_name: &str) -> bool {
+    let folded = file_name.to_lowercase();
+    NAMES.endings.iter().any(|name| folded.ends_with(&name.folded[1..]))
+}
+
 /// Returns the first component of an obeyed name, in lower case, if it equals `component`.
 pub(super) fn beginning(component: &str, is_root: bool) -> Option<&'static str> {
     let mut names = beginning_with(component).filter(|name| is_root || !name.is_of_home);
@@ -74,6 +84,9 @@ pub(super) fn part_of(path: &Path) -> Option<PathBuf> {
         path.components().map(|name| name.as_os_str().to_string_lossy().to_lowercase()).collect();
     let looked_at = components.iter().position(|name| is_skipped(name)).unwrap_or(components.len());
     let ends = components.iter().take(looked_at + 1).enumerate().filter_map(|(from, first)| {
+        if has_obeyed_ending(first) {
+            return Some(from + 1);
+        }
         let rest = components.get(from..)?;
         let names = beginning_with(first).filter(|name| !name.is_of_home);
         let counts = names.filter_map(|name| {
@@ -131,11 +144,19 @@ mod tests {
             ("docs/Claude.md", "docs/Claude.md"),
             ("a/.cargo/config.toml", "a/.cargo/config.toml"),
             (".hg/hgrc", ".hg/hgrc"),
+            ("a/My.code-Workspace", "a/My.code-Workspace"),
+            (".githooks/pre-push", ".githooks"),
         ] {
             assert_eq!(part(path).as_deref(), Some(of));
         }
-        for path in ["", "a/.claude", "a/.claude/notes.md", "a/.bashrc", "node_modules/x/.vscode/tasks.json"]
-        {
+        for path in [
+            "",
+            "code-workspace",
+            "a/.claude",
+            "a/.claude/notes.md",
+            "a/.bashrc",
+            "node_modules/x/.vscode/tasks.json",
+        ] {
             assert_eq!(part(path), None, "{path}");
         }
     }

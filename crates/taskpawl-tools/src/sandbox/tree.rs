@@ -39,6 +39,8 @@ struct Directory {
     sockets: Vec<PathBuf>,
     /// First components of obeyed names in this directory, in lower case.
     obeyed: Vec<&'static str>,
+    /// Files with an ending that is obeyed.
+    obeyed_files: Vec<PathBuf>,
     /// Set if the directory may contain more than was read.
     is_cut: bool,
     /// The first subdirectory that was not searched, and the number of all such.
@@ -135,7 +137,8 @@ impl Tree {
             let names = obeyed_names::all(*path == self.root);
             names.filter(|name| directory.may_hold(name)).map(|name| path.join(name.path))
         });
-        read.chain(unread.into_iter().flatten())
+        let files = self.directories.values().flat_map(|directory| directory.obeyed_files.iter().cloned());
+        read.chain(files).chain(unread.into_iter().flatten())
     }
 
     /// Describes the directories that were not searched; `None` if there are none.
@@ -191,6 +194,10 @@ impl Tree {
             let (name, kind) = look(&entry);
             let is_directory = kind == Kind::Directory;
             found.note_obeyed(&name, is_root);
+            if !is_directory && obeyed_names::has_obeyed_ending(&name) {
+                self.kept += 1;
+                found.obeyed_files.push(entry.path());
+            }
             parts_of_repository += usize::from(is_part_of_repository(&name, is_directory));
             if name == ".git" {
                 self.kept += 1;
@@ -220,7 +227,7 @@ impl Tree {
 
 impl Directory {
     fn kept(&self) -> usize {
-        self.secrets.len() + self.repositories.len() + self.sockets.len()
+        self.secrets.len() + self.repositories.len() + self.sockets.len() + self.obeyed_files.len()
     }
 
     fn note_obeyed(&mut self, name: &str, is_root: bool) {
@@ -340,13 +347,13 @@ mod tests {
         let dir = made(&["a/x", "b/.git/HEAD", "b/c/.env"]);
         let mut tree = looked_at(dir.path(), ENTRIES);
         assert_eq!(names(dir.path(), tree.repositories()), ["b/.git"]);
-        make(dir.path(), &["a/new/deep/.git", "a/new/.mcp.json", "a/.env"]);
+        make(dir.path(), &["a/new/deep/.git", "a/new/.mcp.json", "a/new/x.code-workspace", "a/.env"]);
         std::fs::remove_dir_all(dir.path().join("b")).unwrap();
         tree.look(&ScanBounds::default()).unwrap();
         assert_eq!(names(dir.path(), tree.repositories()), ["a/new/deep/.git"]);
         assert_eq!(names(dir.path(), tree.secrets()), ["a/.env"]);
         let obeyed: Vec<_> = tree.obeyed().collect();
-        assert_eq!(names(dir.path(), obeyed.iter()), ["a/new/.mcp.json"]);
+        assert_eq!(names(dir.path(), obeyed.iter()), ["a/new/.mcp.json", "a/new/x.code-workspace"]);
         let fresh = looked_at(dir.path(), ENTRIES);
         assert_eq!(tree.entries, fresh.entries, "nothing is counted twice");
     }
