@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use taskpawl::Source;
 use taskpawl::model::value::{TaskId, Timestamp};
-use taskpawl::tools::{content_hash, is_in_sandbox, read_if_there};
+use taskpawl::tools::{content_hash, is_in_sandbox, read_bytes_if_there};
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -77,6 +77,8 @@ pub(crate) struct Log {
     pub(crate) entries: Vec<Entry>,
     /// The number of the first line that does not follow from the one before.
     pub(crate) broken: Option<usize>,
+    /// The numbers of the lines that are no entries. The entries around them are still read: a crash may leave half a line.
+    pub(crate) unreadable: Vec<usize>,
     /// The hash of the last line.
     pub(crate) head: String,
 }
@@ -84,23 +86,28 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn read(context: &Context) -> Result<Self, CliError> {
         let Some(path) = path(context) else { return Ok(Self::default()) };
-        let text = read_if_there(&path, MAX_BYTES).map_err(|source| CliError::File {
+        let bytes = read_bytes_if_there(&path, MAX_BYTES).map_err(|source| CliError::File {
             action: "read",
             path,
             source,
         })?;
-        Ok(Self::of(&text.unwrap_or_default()))
+        Ok(Self::of(&bytes.unwrap_or_default()))
     }
 
-    fn of(text: &str) -> Self {
+    fn of(bytes: &[u8]) -> Self {
         let mut log = Self::default();
-        for (number, line) in text.lines().enumerate() {
-            let entry = serde_json::from_str::<Entry>(line).ok();
+        let whole = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let lines = whole.split(|byte| *byte == b'\n').filter(|_| !whole.is_empty());
+        for (number, line) in lines.enumerate() {
+            let entry = serde_json::from_slice::<Entry>(line).ok();
+            if entry.is_none() {
+                log.unreadable.push(number + 1);
+            }
             let follows = entry.as_ref().is_some_and(|entry| entry.previous == log.head);
             if !follows && log.broken.is_none() {
                 log.broken = Some(number + 1);
             }
-            log.head = content_hash(line.as_bytes());
+            log.head = content_hash(line);
             log.entries.extend(entry);
         }
         log
@@ -152,9 +159,12 @@ fn add(path: &Path, mut entry: Entry) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     // Two commands at once would follow the same line.
     File::lock(&file)?;
-    entry.previous = Log::of(&read_if_there(path, MAX_BYTES)?.unwrap_or_default()).head;
+    let before = read_bytes_if_there(path, MAX_BYTES)?.unwrap_or_default();
+    entry.previous = Log::of(&before).head;
     let line = serde_json::to_string(&entry)?;
-    file.write_all(format!("{line}\n").as_bytes())?;
+    // Half a line of an interrupted command must not swallow this one.
+    let begin = if before.last().is_some_and(|last| *last != b'\n') { "\n" } else { "" };
+    file.write_all(format!("{begin}{line}\n").as_bytes())?;
     file.sync_all()
 }
 
@@ -211,15 +221,32 @@ mod tests {
             add(&path, entry(about)).unwrap();
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        let log = Log::of(&text);
+        let log = Log::of(text.as_bytes());
         assert_eq!((log.entries.len(), log.broken), (3, None));
         let without = |number: usize| {
             let lines = text.lines().enumerate().filter(|(at, _)| *at != number);
             lines.flat_map(|(_, line)| [line, "\n"]).collect::<String>()
         };
-        assert_eq!(Log::of(&without(0)).broken, Some(1));
-        assert_eq!(Log::of(&without(1)).broken, Some(2));
-        assert_eq!(Log::of(&text.replace("two", "2")).broken, Some(3));
-        assert_ne!(Log::of(&without(2)).head, log.head);
+        assert_eq!(Log::of(without(0).as_bytes()).broken, Some(1));
+        assert_eq!(Log::of(without(1).as_bytes()).broken, Some(2));
+        assert_eq!(Log::of(text.replace("two", "2").as_bytes()).broken, Some(3));
+        assert_ne!(Log::of(without(2).as_bytes()).head, log.head);
+    }
+
+    #[test]
+    fn entries_beside_lines_that_cannot_be_read_are_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.ndjson");
+        add(&path, entry("one")).unwrap();
+        let append =
+            |bytes: &[u8]| OpenOptions::new().append(true).open(&path).unwrap().write_all(bytes).unwrap();
+        append(b"caf\xe9\n{\"at\": \"20");
+        add(&path, entry("two")).unwrap();
+        let log = Log::of(&std::fs::read(&path).unwrap());
+        let about: Vec<&str> = log.entries.iter().map(|entry| &*entry.about).collect();
+        assert_eq!(
+            (about.as_slice(), &log.unreadable[..], log.broken),
+            (&["one", "two"][..], &[2, 3][..], Some(2))
+        );
     }
 }

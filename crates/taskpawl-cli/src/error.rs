@@ -452,6 +452,10 @@ impl CliError {
 
     /// Returns the message with its chain of causes, on one line.
     pub(crate) fn message(&self) -> String {
+        bounded::message(&self.whole_message()).into_owned()
+    }
+
+    fn whole_message(&self) -> String {
         if let Self::Clap(error) = self {
             let text = error.render().to_string();
             let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);

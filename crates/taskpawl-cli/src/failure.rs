@@ -72,7 +72,9 @@ impl CliError {
 
     /// Returns the hint, whose commands repeat the flags of this one.
     fn hint_in(&self, out: &Output) -> Option<String> {
-        self.hint().map(|hint| hint.format_with(&*out.line))
+        let hint = self.hint()?.format_with(&*out.line);
+        // A command must not be cut: it would do something else. A long value in it is one of the caller.
+        Some(if hint.len() > bounded::MAX_BYTES { bounded::message(&hint).into_owned() } else { hint })
     }
 
     /// Returns the problems with their hints, whose commands repeat the flags of this one.
@@ -129,7 +131,7 @@ fn since_lines(since: &ChangesSince) -> Vec<String> {
 /// Prints a parse error of clap. It quotes the command line, which may contain control characters.
 fn print_usage(error: &clap::Error, paint: Paint) {
     const LABEL: &str = "error:";
-    let text = error.render().to_string();
+    let text = bounded::message(&error.render().to_string()).into_owned();
     let (label, rest) = text.strip_prefix(LABEL).map_or(("", text.as_str()), |rest| (LABEL, rest));
     say(shown![paint.style(style::ERROR, label), clean_block(rest.trim_end())]);
 }

@@ -1,6 +1,7 @@
 //! Text for people: escaped, coloured on demand, and laid out in tables.
 
 mod flow;
+mod long_line;
 mod table;
 
 use clap::builder::styling::AnsiColor;
@@ -10,6 +11,7 @@ use taskpawl::model::value::{Timestamp, format_time};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub(crate) use flow::flow;
+pub(crate) use long_line::short_line;
 pub(crate) use table::{Cell, Table};
 
 use crate::shown::{Shown, safe};
@@ -188,7 +190,7 @@ pub(crate) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-pub(crate) use taskpawl::model::value::shell::quoted;
+pub(crate) use taskpawl::model::value::shell::{path_word, quoted};
 
 pub(crate) use taskpawl_text::{nearest, without_sequences};
 

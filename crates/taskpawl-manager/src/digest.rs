@@ -55,6 +55,9 @@ pub struct Digest {
     pub last_run: Option<RunNow>,
     /// Running calls.
     pub running: Listed<Running>,
+    /// Calls that ran in killed runs whose tasks have not been taken back yet.
+    #[serde(default, skip_serializing_if = "Listed::is_empty")]
+    pub lost: Listed<Running>,
     /// Ready manual tasks that this actor may claim, in the order in which they are taken.
     pub ready: Listed<Ready>,
     /// Ready tasks for runs, in the order in which they are taken.
@@ -349,6 +352,7 @@ impl Gatherer<'_> {
             self.view.counts()?.into_iter().filter(|(_, count)| *count > 0).collect();
         let (mine, held) = self.held()?;
         let (ready_to_run, unrunnable) = self.ready_to_run()?;
+        let (running, lost) = self.running()?;
         Ok(Digest {
             actor: self.manager.actor().to_owned(),
             revision: self.view.revision()?,
@@ -359,7 +363,8 @@ impl Gatherer<'_> {
             held,
             runs: Vec::new(),
             last_run: None,
-            running: self.running()?,
+            running,
+            lost,
             ready: self.ready()?,
             ready_to_run,
             unrunnable,
@@ -435,8 +440,23 @@ impl Gatherer<'_> {
         })
     }
 
-    fn running(&self) -> ViewResult<Listed<Running>> {
-        self.first(self.view.running()?).try_map(|key| {
+    /// Returns the running calls, and those of killed runs.
+    fn running(&self) -> ViewResult<(Listed<Running>, Listed<Running>)> {
+        let (mut running, mut lost) = (Vec::new(), Vec::new());
+        let mut alive: BTreeMap<RunId, bool> = BTreeMap::new();
+        for key in self.view.running()? {
+            let Some(task) = self.view.task(key)? else { continue };
+            let TaskStatus::InProgress { claim } = &task.body.state else { continue };
+            let run = claim.run.clone();
+            let is_alive =
+                run.is_none_or(|run| *alive.entry(run).or_insert_with_key(|run| self.manager.is_alive(run)));
+            if is_alive { running.push(key) } else { lost.push(key) }
+        }
+        Ok((self.running_calls(running)?, self.running_calls(lost)?))
+    }
+
+    fn running_calls(&self, keys: Vec<Key>) -> ViewResult<Listed<Running>> {
+        self.first(keys).try_map(|key| {
             let Some(task) = self.view.task(key)? else { return Ok(None) };
             let calls = self.view.calls(key)?.into_iter();
             let call = calls.into_iter().find(|call| call.body.status == CallStatus::Running);

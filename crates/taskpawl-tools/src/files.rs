@@ -34,6 +34,16 @@ pub fn open_file(path: &Path) -> io::Result<File> {
 /// # Errors
 /// The file cannot be read, is not a regular file, or is a dangling link.
 pub fn read_if_there(path: &Path, most: u64) -> io::Result<Option<String>> {
+    let Some(bytes) = read_bytes_if_there(path, most)? else { return Ok(None) };
+    let text = String::from_utf8(bytes).map_err(|_| invalid("it is not valid UTF-8".to_owned()))?;
+    Ok(Some(text))
+}
+
+/// Reads a file of at most `most` bytes, which may not be text; `None` if nothing has this name.
+///
+/// # Errors
+/// As for [`read_if_there`].
+pub fn read_bytes_if_there(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let file = match open_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return not_dangling(path).map(|()| None),
         opened => opened?,
@@ -41,9 +51,9 @@ pub fn read_if_there(path: &Path, most: u64) -> io::Result<Option<String>> {
     if file.metadata()?.len() > most {
         return Err(invalid(format!("it exceeds the limit of {most} bytes")));
     }
-    let mut text = String::new();
-    file.take(most).read_to_string(&mut text)?;
-    Ok(Some(text))
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// Refuses a missing path behind a dangling link: the author of the link meant an existing file, so that treating it as

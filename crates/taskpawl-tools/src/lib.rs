@@ -68,7 +68,7 @@ pub use command_tool::{CommandTool, DefinitionError};
 pub use context::{CallContext, CallLimits, CutSink, PLAN_VARIABLE, Progress, ProgressSink, UsageSink};
 pub use data::Data;
 pub use error::{BlockReason, RegistryError, ToolError};
-pub use files::{open_file, read_if_there};
+pub use files::{open_file, read_bytes_if_there, read_if_there};
 pub use finder::ToolFinder;
 pub use foresee::Foreseen;
 pub use guard::{call_guarded, call_layered, panic_text};

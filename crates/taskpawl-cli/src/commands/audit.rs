@@ -2,7 +2,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::json;
-use taskpawl::model::value::{Timestamp, format_time};
+use taskpawl::model::value::{Timestamp, bounded, format_time};
 
 use crate::app::App;
 use crate::audit::{Entry, Log};
@@ -38,7 +38,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         log.entries.iter().filter(|entry| from.is_none_or(|from| entry.at >= from)).collect();
     let out = app.out();
     if out.is_json {
-        out.data(&json!({"entries": entries, "head": log.head, "broken": log.broken}))?;
+        out.data(&json!({
+            "entries": entries, "head": log.head, "broken": log.broken, "unreadable": log.unreadable,
+        }))?;
     } else {
         let mut table = Table::new(2);
         for entry in &entries {
@@ -57,8 +59,18 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             out.remark(&format!("the last line has the hash {}", log.head));
         }
     }
+    if !log.unreadable.is_empty() {
+        let lines = bounded::list(&log.unreadable, ", ");
+        let subject = if log.unreadable.len() == 1 { "line" } else { "lines" };
+        out.warn(&format!(
+            "no entry can be read from {subject} {lines}: half a line, or another program wrote it"
+        ));
+    }
     if let Some(line) = log.broken {
-        out.warn(&format!("line {line} does not follow from the line before: the log was changed"));
+        // An unreadable line is named above.
+        if !log.unreadable.contains(&line) {
+            out.warn(&format!("line {line} does not follow from the line before: the log was changed"));
+        }
         return Ok(ExitCode::from(1));
     }
     Ok(ExitCode::SUCCESS)

@@ -15,6 +15,7 @@ use crate::commands::import::Records;
 use crate::commands::{exchange, import, question};
 use crate::error::CliError;
 use crate::output::write_data;
+use crate::text::path_word;
 
 mod args;
 mod chosen;
@@ -97,7 +98,7 @@ fn paths(app: &App, args: &Args, path: &Path) -> Result<Vec<PathBuf>, CliError> 
 /// Tells that each file of a folder has tasks of its own: a task that is added belongs to one of them.
 fn several(args: &Args, path: &Path, first: &Path) -> CliError {
     let option = if args.add_new { "--add-new" } else { "--only" };
-    let words = [args.format.name().to_owned(), first.display().to_string()];
+    let words = [args.format.name().to_owned(), path_word(first)];
     CliError::usage_with(
         format!("`{}` has several features, and `{option}` adds tasks to one", path.display()),
         Hint::new("name its file: ").command_of("export", words).text(format!(" {option} …")),

@@ -196,7 +196,7 @@ fn list(status: Status) -> Advice {
     Advice::List { status: vec![status] }
 }
 
-fn sections(digest: &Digest, line: &CommandLine) -> [Section; 9] {
+fn sections(digest: &Digest, line: &CommandLine) -> [Section; 10] {
     let ready_list = || line.with("ready");
     let why_ready = || line.of(&Advice::ExplainReady {});
     let in_progress = || line.of(&list(Status::InProgress));
@@ -217,6 +217,8 @@ fn sections(digest: &Digest, line: &CommandLine) -> [Section; 9] {
         Section::new("Ready for a run:", &digest.ready_to_run, ready_list(), ready),
         Section::new("Ready, but for no run here:", &digest.unrunnable, why_ready(), unrunnable_line),
         Section::new("Runs now:", &digest.running, in_progress(), running_now),
+        // No process of these calls is left, but the next run or command takes their tasks back.
+        Section::new("Ran in a run that was killed:", &digest.lost, in_progress(), running_now),
         Section::new("Held by others:", &digest.held, in_progress(), theirs),
     ]
 }

@@ -14,6 +14,7 @@ use crate::commands::notify_programs::NotifyProgram;
 use crate::commands::running::{self, PreparedRun, RunArgs, What};
 use crate::commands::{forecast, parse, plan, proposed};
 use crate::error::CliError;
+use crate::text::path_word;
 
 /// Run all ready tasks. Runs everything that is ready, and what becomes ready by it, until nothing more can run
 #[derive(Debug, clap::Args)]
@@ -194,7 +195,7 @@ fn followed(path: &Path, name: &str, takes: &Takes) -> Option<PlanWords> {
     if path.as_os_str() == "-" {
         return None;
     }
-    let words = ["--plan".to_owned(), path.display().to_string()].into_iter().chain(takes.words());
+    let words = ["--plan".to_owned(), path_word(path)].into_iter().chain(takes.words());
     Some(PlanWords { name: name.to_owned(), words: words.collect() })
 }
 
@@ -276,7 +277,7 @@ fn forecaster(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
 
 /// Returns the options of the command that runs the forecast, without its selection.
 fn words(args: &Args) -> Vec<String> {
-    let plan = args.plan().into_iter().flat_map(|plan| ["--plan".to_owned(), plan.display().to_string()]);
+    let plan = args.plan().into_iter().flat_map(|plan| ["--plan".to_owned(), path_word(plan)]);
     let mut words: Vec<String> = plan.chain(args.takes.words()).collect();
     words.extend(args.fresh.then(|| "--fresh".to_owned()));
     words.extend(args.retry_failed.then(|| "--retry-failed".to_owned()));

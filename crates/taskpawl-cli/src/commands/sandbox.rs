@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::error::CliError;
 use crate::person;
-use crate::text::quoted;
+use crate::text::{path_word, quoted};
 
 /// Flags of the commands that start programs.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -132,7 +132,7 @@ impl SandboxArgs {
         let mode = mode.into_iter().flat_map(|mode| ["--sandbox".to_owned(), mode]);
         let net = self.allow_net.then(|| "--allow-net".to_owned());
         let paths = |flag: &'static str, paths: &[PathBuf]| {
-            let words = paths.iter().flat_map(|path| [flag.to_owned(), path.display().to_string()]);
+            let words = paths.iter().flat_map(|path| [flag.to_owned(), path_word(path)]);
             words.collect::<Vec<_>>()
         };
         let (write, read) =

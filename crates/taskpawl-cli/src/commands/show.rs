@@ -7,6 +7,7 @@ use taskpawl::Output as CallOutput;
 use taskpawl::model::advice::Advice;
 use taskpawl::model::task::{
     ApprovalRequest, Artifact, BlockedReason, Claim, ClaimEnd, Granted, Progress, Task, ToolAnswer, ToolCall,
+    WAIT_TOOL,
 };
 use taskpawl::model::value::TaskId;
 use taskpawl::model::value::{Map, Timestamp};
@@ -19,7 +20,7 @@ use crate::commands::question::{self, Extent};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::shown::{Shown, shown};
-use crate::text::{clean, clean_block, flow, lease_end, style, time, without_sequences};
+use crate::text::{clean, clean_block, flow, lease_end, short_line, style, time, without_sequences};
 
 /// Show a task in full
 #[derive(Debug, clap::Args)]
@@ -160,7 +161,7 @@ impl<'a> Sheet<'a> {
 
     fn field(&mut self, label: &str, value: Option<String>) {
         if let Some(value) = value {
-            self.raw(label, clean(&value));
+            self.raw(label, short_line(&clean(&value)).into_owned());
         }
     }
 
@@ -183,6 +184,7 @@ impl<'a> Sheet<'a> {
 
     fn indented(&mut self, text: &str, indent: &str) {
         for line in clean_block(text).lines() {
+            let line = short_line(line);
             let _ = writeln!(self.text, "{}", format!("{indent}{line}").trim_end());
         }
     }
@@ -306,6 +308,9 @@ fn rounds(task: &Task) -> Option<String> {
 
 /// Returns the number of starts, if there were several, and the time of the next one.
 fn starts(call: &ToolCall, now: Option<Timestamp>) -> Option<String> {
+    if call.tool_name == WAIT_TOOL {
+        return call.due.map(|due| format!("waits until {}", time(due, now)));
+    }
     let again = call.due.map(|due| format!("again {}", time(due, now)));
     let starts =
         (call.attempts > 1 || again.is_some()).then(|| print::count(u64::from(call.attempts), "start"));

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::error::CliError;
 use crate::person;
 use crate::shown::{Shown, shown};
-use crate::text::{clean, style};
+use crate::text::{clean, short_line, style};
 
 /// Send a signal to a task that waits for it, or list the signals that no task has taken
 #[derive(Debug, clap::Args)]
@@ -94,7 +94,7 @@ fn list(kept: &[SignalRecord]) -> Shown {
     let lines = kept.iter().map(|signal| {
         let to = signal.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
         let line = format!("{}{to}, from {}: {}", signal.name, signal.actor, signal.data);
-        shown![clean(&line), "\n"]
+        shown![short_line(&clean(&line)).into_owned(), "\n"]
     });
     Shown::joined(lines, "")
 }

@@ -29,6 +29,7 @@ mod help;
 mod killed;
 mod kits;
 mod language;
+mod long_values;
 mod loops;
 mod mcp;
 mod mcp_server;

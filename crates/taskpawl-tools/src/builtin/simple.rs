@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::builtin::common::{invalid, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::foresee::Foreseen;
 use crate::tool::{Hints, Tool, ToolSpec};
 
 const HARMLESS: Hints = Hints { read_only: true, idempotent: true, destructive: false, open_world: false };
@@ -49,6 +50,20 @@ impl Tool for Sleep {
 
     fn reaches_plan(&self) -> bool {
         false
+    }
+
+    fn foresee(&self, args: &Value) -> Vec<Foreseen> {
+        // Another form is refused by the schema already.
+        let is_number = |text: &&str| text.trim_end_matches(['m', 's', 'h']).parse::<f64>().is_ok();
+        let text = args["duration"].as_str().filter(is_number);
+        let is_too_long = text.is_some_and(|text| duration(text).is_none());
+        let foreseen = || Foreseen {
+            code: "invalid_args",
+            field: "duration".to_owned(),
+            message: "`duration` is too long".to_owned(),
+            is_certain: true,
+        };
+        is_too_long.then(foreseen).into_iter().collect()
     }
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
@@ -141,6 +156,13 @@ fn message_schema() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sleep_beyond_all_time_is_foreseen() {
+        let foresee = |text: &str| super::Sleep::new().foresee(&serde_json::json!({"duration": text})).len();
+        assert_eq!((foresee("99999999999999999999h"), foresee("2h"), foresee("soon")), (1, 0, 0));
+        assert_eq!(foresee("${{ params.pause }}"), 0);
+    }
 
     #[test]
     fn durations_have_units() {

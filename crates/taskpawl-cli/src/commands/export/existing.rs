@@ -16,6 +16,7 @@ use crate::commands::exchange::{self, Found};
 use crate::commands::folder;
 use crate::commands::import::{self, Records};
 use crate::error::CliError;
+use crate::text::path_word;
 
 /// Facts about an existing file.
 #[derive(Default)]
@@ -72,7 +73,7 @@ impl Existing {
             import::refuse_any(args.format, &reading.left_out)?;
         }
         let refuse = |why: String| {
-            let words = [args.format.name().to_owned(), found.path.display().to_string()];
+            let words = [args.format.name().to_owned(), path_word(&found.path)];
             let hint = Hint::default()
                 .command_of("import", words)
                 .text(" takes over the changes there; `--force` overwrites them");

@@ -9,6 +9,7 @@ use taskpawl_formats::{Files, Format, Written};
 
 use crate::error::CliError;
 use crate::files::replace_file;
+use crate::text::path_word;
 
 /// Refuses several tasks if the path is a single file of a folder format.
 pub(super) fn check_single(format: Format, root: &Path, written: &Written) -> Result<(), CliError> {
@@ -18,7 +19,7 @@ pub(super) fn check_single(format: Format, root: &Path, written: &Written) -> Re
     }
     let folder = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let path = root.display();
-    let words = [format.name().to_owned(), folder.display().to_string()];
+    let words = [format.name().to_owned(), path_word(folder)];
     Err(CliError::usage_with(
         format!("`{path}` is one file, and {count} tasks with a file each are to be written"),
         Hint::new("name the folder: ")

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::commands::apply::{PlanText, Takes, read_text};
 use crate::commands::proposed;
 use crate::error::CliError;
-use crate::text::{clean_block, count};
+use crate::text::{clean_block, count, path_word};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -140,7 +140,7 @@ fn finish(app: &App, args: &New, planner: &str, proposal: &Proposal) -> Result<E
     out.remark(&spent);
     let mut made =
         Made { text: &text, planning: planning.to_json(), requests: *requests, file: None, applied: None };
-    if let Some(path) = &args.output {
+    if let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") {
         let write = |mut file: fs::File| std::io::Write::write_all(&mut file, text.as_bytes());
         let written = fs::File::create_new(path).and_then(write);
         written.map_err(|source| CliError::File { action: "write", path: path.clone(), source })?;
@@ -151,7 +151,7 @@ fn finish(app: &App, args: &New, planner: &str, proposal: &Proposal) -> Result<E
         let hint = Hint::new("wrote ").data(path.display()).text("; ");
         out.advise(
             &hint
-                .data(format!("taskpawl apply {}", crate::text::quoted(&path.display().to_string())))
+                .data(format!("taskpawl apply {}", crate::text::quoted(&path_word(path))))
                 .text(" shows what would run, and asks"),
         );
         return Ok(ExitCode::SUCCESS);
