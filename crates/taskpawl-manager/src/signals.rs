@@ -36,6 +36,6 @@ impl Manager {
 
     /// Drops the signals of a name that no task has taken; returns their number.
     pub fn drop_signals(&self, name: &str) -> Result<u64, Error> {
-        self.command(Command::DropSignals { name: name.to_owned() }).map(|answer| answer.events)
+        self.command(Command::DropSignals { name: name.to_owned() }).map(|answer| answer.dropped_signals)
     }
 }

@@ -28,6 +28,8 @@ pub struct Answer {
     pub needs: Vec<(Key, Needs)>,
     /// Tasks of this run that pause.
     pub paused: Vec<Paused>,
+    /// Number of signals that the command dropped.
+    pub dropped_signals: u64,
     /// First end of the durable waits that began with the command.
     pub next_wake: Option<Timestamp>,
     /// Report of an apply.

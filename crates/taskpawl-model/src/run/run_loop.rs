@@ -294,7 +294,7 @@ impl RunLoop {
             let beginning = run_view.begin(view, jobs)?;
             let mut kept = Vec::new();
             for plan in view.plans()? {
-                if run_view.has_tasks_of(view, &plan.name, &[])? {
+                if ledger::has_limits(&plan) && run_view.has_tasks_of(view, &plan.name, &[])? {
                     kept.push(plan);
                 }
             }

@@ -297,6 +297,7 @@ impl Draft<'_> {
             }
             self.changes.signals.push(SignalChange::Remove(signal.id.clone()));
             self.emit_signal(None, &signal, SignalStep::Dropped)?;
+            self.answer.dropped_signals += 1;
         }
         Ok(())
     }

@@ -81,6 +81,11 @@ pub struct TaskUsage {
     pub usage: Option<Value>,
 }
 
+/// Returns whether a plan sets limits for its tasks.
+pub(super) fn has_limits(plan: &PlanRecord) -> bool {
+    [TIMEOUT, "maxFailures", "budget"].iter().any(|name| plan.header.contains_key(*name))
+}
+
 /// Accounts of a run and of its plans.
 #[derive(Debug)]
 pub(super) struct Ledger {
