@@ -137,9 +137,26 @@ fn is_same(before: &[Note], now: &[Note]) -> bool {
     before.len() == now.len() && before.iter().zip(now).all(|(one, other)| same(one, other))
 }
 
+/// Returns a description without the marker that would end its section early.
+fn unended(text: &str) -> String {
+    text.replace(END, &END.replace("<!", "< !"))
+}
+
+/// Returns the fields of a task whose text is written with another spelling, and the reason.
+pub(super) fn respelled(task: &Task) -> Vec<(&'static str, &'static str)> {
+    let description = (unended(&task.description) != task.description)
+        .then_some(("description", "the marker of its end in it is written as `< !-- …`"));
+    let notes = task.notes.iter().any(|note| harmless(&note.text) != note.text.trim());
+    let notes = notes.then_some((
+        "notes",
+        "lines of `---` and markers of Backlog.md in them are written as `- - -` and `< !-- …`",
+    ));
+    description.into_iter().chain(notes).collect()
+}
+
 fn with_description(body: String, text: &str) -> String {
     // The end marker inside a description would end the section early.
-    let text = text.trim().replace(END, &END.replace("<!", "< !"));
+    let text = unended(text.trim());
     if let Some((before, _, after)) = between(&body, BEGIN, END) {
         return format!("{before}{BEGIN}\n{text}\n{END}{after}");
     }

@@ -268,6 +268,8 @@ fn parts(
         Some(Value::String(body)) => body::updated(body, task),
         _ => body::of(task),
     };
+    let respelled = body::respelled(task).into_iter();
+    left_out.extend(respelled.map(|(field, why)| LeftOut::new(format!("{}: {field}", task.id), why)));
     let body = body::with_ours(body, &own_fields, &task.id);
     put_rest(&mut head, kept);
     (head, body)
