@@ -1,8 +1,10 @@
 //! Explanations, forecasts and the critical path.
 
+mod definitions;
 pub(crate) mod explain;
 pub(crate) mod forecast;
 
+pub use definitions::{DefinitionChange, definition_changes};
 pub use explain::{
     Explanation, Facts, Link, ReadyList, ReadyPart, ReadyTask, Reason, Role, UnrunnableTask, explain,
     explain_ready, ready_part, unrunnable_task,

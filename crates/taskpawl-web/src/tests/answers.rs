@@ -1,6 +1,7 @@
 //! Earlier revisions, answers to questions, previews and groups of the graph.
 
 use serde_json::{Value, json};
+use taskpawl::model::command::NewTask;
 use taskpawl::model::task::Status;
 use tokio::sync::mpsc;
 
@@ -72,6 +73,24 @@ async fn an_approval_carries_answers_arguments_and_a_time_where_they_fit() {
     assert!(status == 200 && follows.contains("Yes"), "{status} {follows}");
     let (status, change) = site.get("/fragment/diff/gate").await;
     assert_eq!(status, 200, "{change}");
+    site.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changed_definitions_are_shown_as_differences_also_after_later_changes() {
+    let site = Site::open(PLAN, PageOptions::default()).await;
+    let manager = site.plans.manager().clone();
+    let fields = json!({"description": "<b>new</b>", "run": "false"});
+    manager.update("a", fields.as_object().unwrap().clone(), None).unwrap();
+    let revision = manager.revision().unwrap();
+    let added = manager.create(NewTask::named("Added later")).unwrap();
+    let later = manager.revision().unwrap();
+    manager.cancel(&["a".to_owned()], None).unwrap();
+    let (status, html) = site.get(&format!("/fragment/undo/{revision}")).await;
+    assert!(status == 200 && html.contains("&lt;b&gt;new&lt;/b&gt;"), "{status} {html}");
+    assert!(html.contains("<ins>") && html.contains("<del>") && html.contains("cannot be undone"), "{html}");
+    let (status, html) = site.get(&format!("/fragment/undo/{later}")).await;
+    assert!(status == 200 && html.contains(added.as_str()) && html.contains(" added"), "{status} {html}");
     site.close().await;
 }
 

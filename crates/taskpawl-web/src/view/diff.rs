@@ -65,7 +65,7 @@ fn written(args: &Map<String, Value>) -> String {
 }
 
 /// Returns the changed lines with a few around them.
-fn compared(before: &str, after: &str) -> Markup {
+pub(super) fn compared(before: &str, after: &str) -> Markup {
     if before == after {
         return html! { p { "Nothing changes." } };
     }
