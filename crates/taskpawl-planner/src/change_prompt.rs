@@ -26,8 +26,8 @@ pub struct Output {
 /// The answer that changes a plan.
 const PATCH: &str = "\
 You change a plan that a program checks, shows to a person and runs. Answer with the change alone, as one JSON object:
-{add: [tasks], replace: [{id, changed fields}], skip: [{id, reason}]}. `replace` keeps the fields that it leaves out; it is for tasks that \
-failed or have not started. Change as little as possible.";
+{add: [tasks], replace: [{id, changed fields}], retry: [{id, reason}], skip: [{id, reason}]}. `replace` keeps the fields that it leaves \
+out; it is for tasks that failed or have not started. `retry` runs a failed task again as it is. Change as little as possible.";
 
 /// The answer that expands a task.
 const SUBTASKS: &str = "\

@@ -35,11 +35,13 @@ pub fn patch_schema<'t>(tools: impl IntoIterator<Item = &'t ToolSpec>, max_tasks
     let mut changed = plan["$defs"]["task"].clone();
     changed["required"] = json!(["id"]);
     let list = |items: Value| json!({"type": "array", "items": items, "maxItems": max_tasks});
+    let reasoned = closed([("id", text()), ("reason", text())], &["id", "reason"]);
     let mut schema = closed(
         [
             ("add", list(json!({"$ref": "#/$defs/task"}))),
             ("replace", list(json!({"$ref": "#/$defs/changed"}))),
-            ("skip", list(closed([("id", text()), ("reason", text())], &["id", "reason"]))),
+            ("retry", list(reasoned.clone())),
+            ("skip", list(reasoned)),
         ],
         &[],
     );

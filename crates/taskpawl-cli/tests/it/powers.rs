@@ -46,6 +46,7 @@ fn use_of(power: Power) -> Option<Use> {
         // Tests of their own: `allow::a_policy_keeps_remembered_grants_from_runs`, `kits::a_kit_is_for_people_and_needs_the_policy`,
         // `approve_always::some_questions_are_asked_each_time`, `trust_in_files_of_projects_can_be_forbidden`,
         // `trust_in_values_of_models_can_be_forbidden`, `serve::a_policy_keeps_approvals_from_the_page`,
+        // `planner::changes::a_policy_lets_a_planner_retry_failed_calls_as_they_are_and_nothing_else`,
         // and `engine::a_policy_keeps_calls_on_this_machine`.
         Power::Remembered
         | Power::Sockets
@@ -54,6 +55,7 @@ fn use_of(power: Power) -> Option<Use> {
         | Power::Trust
         | Power::TrustInputs
         | Power::Page
+        | Power::Retries
         | Power::Engine => None,
     }
 }

@@ -333,9 +333,15 @@ impl Policy {
 
     /// Returns the strictest ruling on a power, of the ceiling before that of others.
     pub fn ruling(&self, power: Power) -> PowerInForce {
-        let said = self.layers.iter().filter_map(|layer| layer.ruling(power));
+        let default = power.default_ruling();
+        // The file of a project only narrows.
+        let counts = |layer: &Layer, ruling| layer.kind != LayerKind::Project || ruling >= default;
+        let said = self
+            .layers
+            .iter()
+            .filter_map(|layer| layer.ruling(power).filter(|said| counts(layer, said.ruling)));
         let strictest = said.reduce(|first, next| if next.ruling > first.ruling { next } else { first });
-        strictest.unwrap_or(PowerInForce { power, ruling: Ruling::Allow, place: None })
+        strictest.unwrap_or(PowerInForce { power, ruling: default, place: None })
     }
 
     /// Returns the least isolation that programs need, of the strictest layer, and the place that says so.

@@ -44,6 +44,8 @@ words! {
         Agents = "agents",
         /// Asking a planner for a plan, which gets names of the project.
         Planner = "planner",
+        /// Calls that a planner lets run again as they are, without a question.
+        Retries = "retries",
         /// Signals to tasks that wait for them.
         Signals = "signals",
         /// Calls that are sent to workers on other machines.
@@ -64,6 +66,11 @@ words! {
 }
 
 impl Power {
+    /// Returns the ruling without a policy.
+    pub(crate) fn default_ruling(self) -> Ruling {
+        if self == Self::Retries { Ruling::Ask } else { Ruling::Allow }
+    }
+
     /// Returns a description that continues "refused to …".
     pub fn action(self) -> &'static str {
         match self {
@@ -85,6 +92,7 @@ impl Power {
             Self::Otlp => "send traces",
             Self::Agents => "let a coding agent widen the sandbox",
             Self::Planner => "ask a planner",
+            Self::Retries => "let a planner run failed calls again without a question",
             Self::Signals => "send signals",
             Self::Engine => "send calls to workers",
         }

@@ -33,6 +33,8 @@ pub struct PlanChange {
     pub difference: Vec<String>,
     /// The answer of the planner, with its consumption.
     pub proposal: Proposal,
+    /// True if it only runs failed tasks again as they are.
+    pub only_retries: bool,
     part: Plan,
 }
 
@@ -202,8 +204,10 @@ impl Blocking {
                 Err(problems) => Ok(problems),
             }
         })?;
-        let Some((part, difference)) = accepted else { unreachable!("BUG: an accepted answer was judged") };
-        Ok(PlanChange { plan: request.plan.clone(), difference, proposal, part })
+        let Some(Judged { part, difference, only_retries }) = accepted else {
+            unreachable!("BUG: an accepted answer was judged")
+        };
+        Ok(PlanChange { plan: request.plan.clone(), difference, proposal, only_retries, part })
     }
 
     /// Applies a change in one command, so that one `undo` takes it back. Its calls are those of an agent.
@@ -228,14 +232,13 @@ impl Blocking {
     }
 
     /// Returns the change in an answer with its differences, or all its problems.
-    #[expect(clippy::type_complexity, reason = "the inner result is the judgement, the outer one the store")]
     fn judged(
         &self,
         request: &ChangeRequest,
         text: &str,
         max_tasks: usize,
         check: CheckOptions<'_>,
-    ) -> Result<Result<(Plan, Vec<String>), Vec<String>>, Error> {
+    ) -> Result<Result<Judged, Vec<String>>, Error> {
         let answer = match plan_value(text) {
             Ok(answer) => answer,
             Err(errors) => return Ok(Err(told(&errors))),
@@ -267,7 +270,8 @@ impl Blocking {
             }
         }
         if problems.is_empty() {
-            Ok(Ok((plan, difference(&before, &part, changed))))
+            let difference = difference(&before, &part, changed);
+            Ok(Ok(Judged { part: plan, difference, only_retries: patch.only_retries() }))
         } else {
             Ok(Err(problems))
         }
@@ -294,6 +298,13 @@ impl Blocking {
                     problems.push(format!("`{id}` is {status}, and cannot change any more"));
                 }
                 _ => problems.push(format!("no task `{id}` is in the plan")),
+            }
+        }
+        for (id, _) in &patch.retried {
+            if let Some((status, _)) = self.status(stored(id).as_str())?
+                && status != Status::Failed
+            {
+                problems.push(format!("retry: `{id}` has not failed, but is {status}"));
             }
         }
         Ok(problems)
@@ -337,6 +348,13 @@ impl Blocking {
         })?;
         Ok(Completed { before, part, changed })
     }
+}
+
+/// A change that passed every check.
+struct Judged {
+    part: Plan,
+    difference: Vec<String>,
+    only_retries: bool,
 }
 
 /// A change with all that its tasks refer to.

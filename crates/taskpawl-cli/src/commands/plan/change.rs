@@ -7,7 +7,7 @@ use serde_json::json;
 use taskpawl::model::advice::Hint;
 use taskpawl::model::task::{Origin, Status};
 use taskpawl::model::view::Query;
-use taskpawl::tools::{Redactor, SecretSource as _, ToolSpec};
+use taskpawl::tools::{Power, Redactor, Ruling, SecretSource as _, ToolSpec};
 use taskpawl::{ChangeRequest, CheckOptions, NoChange, PlanChange, RunVariables, Taskpawl};
 
 use taskpawl_planner::Budget;
@@ -30,7 +30,8 @@ const REPLAN: &str = "--replan";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The planner gets the plan in short, and the error and the end of the output of each failed call, where `[planner] send_output = true` \
-lets it. It may add tasks, change tasks that failed or have not started, and skip tasks with a reason. A plan is repaired at most 3 \
+lets it. It may add tasks, change tasks that failed or have not started, run failed tasks again as they are, and skip tasks, both with a \
+reason. A plan is repaired at most 3 \
 times, and never twice for the same error. `taskpawl undo` takes a repair back as a whole. Nothing runs.
 
 Examples:
@@ -96,7 +97,15 @@ pub(super) fn repair(app: &App, args: &Repair) -> Result<ExitCode, CliError> {
 pub(crate) fn refuse_replan(app: &App) -> Result<(), CliError> {
     Configured::of(app)?;
     refuse_output(app, REPLAN)?;
+    if retries_unasked(app)? {
+        return Ok(());
+    }
     Asking::default().refuse_unasked(app, "leave out `--replan`; `taskpawl plan repair` asks later")
+}
+
+/// Returns whether a policy lets a planner run failed calls again without a question.
+fn retries_unasked(app: &App) -> Result<bool, CliError> {
+    Ok(app.ruling(Power::Retries)?.ruling == Ruling::Allow)
 }
 
 /// Lets the planner repair the failed tasks of a run, after a person's yes; `plan` is the plan that ran, if it was one alone. Returns
@@ -181,20 +190,25 @@ fn change(
     if asking.print_prompt {
         return asking::print_prompt(app, &request.prompt).map(Ended::With);
     }
-    asking.refuse_unasked(app, "`--yes` applies it and approves nothing")?;
+    if by != REPLAN {
+        asking.refuse_unasked(app, "`--yes` applies it and approves nothing")?;
+    }
     let configured = asking.planner(app, by, request.has_output)?;
     let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(app, name));
     let options = CheckOptions { origin: Origin::Agent, variables: &variables, explain: &explain };
     let planner = &*configured.planner;
     let result = plans.blocking().propose_change(request, tools, planner, asking.budget(), options);
     match asking::outcome(app, &planner.name(), None, result)? {
-        Ok(change) => settle(app, asking, &planner.name(), &change),
+        Ok(change) => {
+            let is_allowed = by == REPLAN && change.only_retries && retries_unasked(app)?;
+            settle(app, asking.yes || is_allowed, &planner.name(), &change)
+        }
         Err(code) => Ok(Ended::With(code)),
     }
 }
 
 /// Shows a change, and applies it after a yes.
-fn settle(app: &App, asking: &Asking, planner: &str, change: &PlanChange) -> Result<Ended, CliError> {
+fn settle(app: &App, is_yes: bool, planner: &str, change: &PlanChange) -> Result<Ended, CliError> {
     let out = app.out();
     let usage = change.proposal.usage;
     let answers = count(u64::from(change.proposal.turns), "answer");
@@ -205,7 +219,11 @@ fn settle(app: &App, asking: &Asking, planner: &str, change: &PlanChange) -> Res
     if !out.is_json {
         out.print(shown_difference(app, change))?;
     }
-    if !asking.yes && !is_wanted(&change.plan) {
+    if !is_yes && !(app.terminal().can_ask() && !out.is_json) {
+        out.warn("the plan was not repaired: this change needs a person's yes, at a terminal");
+        return Ok(Ended::Left);
+    }
+    if !is_yes && !is_wanted(&change.plan) {
         out.remark("nothing was changed");
         return Ok(Ended::Left);
     }

@@ -153,3 +153,41 @@ fn an_unusable_repair_leaves_the_run_failed() {
     let shown = answered(&cli, &["run-all-ready", "release.yaml", "--replan"], &["y"]);
     assert!(shown.contains("the plan was not repaired"), "{shown}");
 }
+
+#[test]
+fn a_policy_lets_a_planner_retry_failed_calls_as_they_are_and_nothing_else() {
+    let retry = json!({"retry": [{"id": "build", "reason": "the compiler was being installed"}]});
+    let plan = "name: release\ntasks:\n- {id: build, run: 'test -e there || { touch there; exit 3; }'}\n";
+    let cases = [
+        (&retry, "user", Some(0), "done"),
+        (&patch(), "user", Some(1), "failed"),
+        // The file of a project only narrows, and without a policy a person is asked.
+        (&retry, "project", Some(7), "todo"),
+    ];
+    for (answer, place, code, state) in cases {
+        let server = Server::start(vec![openai(&answer.to_string())]);
+        let cli = of_server_with(&server, "openai", "send_output = true");
+        let policy = "[powers]\nretries = 'allow'\n";
+        if place == "user" {
+            cli.policy(policy);
+        } else {
+            cli.file("taskpawl-policy.toml", policy);
+        }
+        cli.file("release.yaml", plan);
+        let run = cli.run(&["run-all-ready", "release.yaml", "--replan"]);
+        assert_eq!(run.code, code, "{answer} {place} {run}");
+        cli.run(&["apply", "release.yaml"]);
+        let shown = cli.run(&["show", "build", "--json"]).json()["data"].clone();
+        assert_eq!(shown["status"], state, "{answer} {place} {run}");
+        assert_eq!(shown["metadata"]["toolCalls"][0]["origin"], "plan", "{run}");
+    }
+}
+
+#[test]
+fn only_failed_tasks_are_retried() {
+    let wrong = json!({"retry": [{"id": "review", "reason": "x"}]});
+    let (server, cli) = failed_with(&[wrong, patch()], "send_output = true");
+    cli.run(&["plan", "repair", "--yes"]).ok();
+    let second = server.received()[1].body.to_string();
+    assert!(second.contains("`review` has not failed, but is blocked"), "{second}");
+}
