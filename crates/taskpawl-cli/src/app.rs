@@ -136,6 +136,11 @@ impl App {
             .secrets(Arc::new(self.secrets(root, self.config()?.sandbox())?))
             .tool_finder(self.servers()?.finder())
             .source(self.source()?);
+        let builder = match store::state_directory(&self.placement()) {
+            // Beside the directory of the stores, which programs cannot see.
+            Ok(state) => builder.artifacts(state.with_file_name("taskpawl-artifacts")),
+            Err(_) => builder,
+        };
         // Commands that run nothing need the tools as well: recovery asks each tool if its calls may be repeated
         // after a crash.
         Ok(toolbox::usable(self, self.servers()?)?.into_iter().fold(builder, Builder::tool))

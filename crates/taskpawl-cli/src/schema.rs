@@ -363,6 +363,13 @@ fn task_fields() -> Value {
 
 fn task_work_fields() -> Value {
     let calls = one_or_many(&json!({"$ref": "#/$defs/call"}));
+    let text = json!({"type": "string", "minLength": 1});
+    let artifact = json!({
+        "type": "object",
+        "required": ["path"],
+        "additionalProperties": false,
+        "properties": {"path": text, "name": text, "type": text},
+    });
     json!({
         "trigger": words(Trigger::ALL.iter().map(|trigger| trigger.as_str())),
         "when": {"type": "string", "description": "A condition: an expression"},
@@ -408,6 +415,10 @@ fn task_work_fields() -> Value {
         "calls": calls,
         "toolCalls": calls,
         "verify": calls,
+        "artifacts": {
+            "description": "Files that it leaves in `$TASKPAWL_ARTIFACTS`: without them it fails",
+            "anyOf": [artifact, text, {"type": "array", "items": {"anyOf": [artifact, text]}}],
+        },
     })
 }
 
@@ -546,7 +557,8 @@ mod tests {
             {"id": "run", "run": "make", "timeout": "0.5s", "labels": "x", "writes": ["out"], "resources": "db"},
             {"id": "argv", "run": ["make", "all"], "retry": 3, "mode": "parallel", "estimate": "5m"},
             {"id": "call", "call": {"exec": {"argv": ["make"]}, "saveAs": "made", "idempotent": true}, "needs": "run"},
-            {"id": "agent", "call": {"agent": {"prompt": "x"}}, "verify": {"run": "make test"}, "rework": 2},
+            {"id": "agent", "call": {"agent": {"prompt": "x"}}, "verify": {"run": "make test"}, "rework": 2,
+             "artifacts": ["plan.md", {"path": "a.bin", "name": "b", "type": "application/zip"}]},
             {"id": "calls", "toolCalls": [{"toolName": "log", "args": {"message": "x"}, "timeout": "1s"}],
              "dependencies": ["run", "argv"], "trigger": "any_done", "context": {"a": 1}, "dueDate": "2026-05-31"},
             {"name": "above", "subtasks": [{"name": "below", "milestone": true}, "call"], "when": "true",

@@ -93,9 +93,12 @@ impl CallQuestions for StartQuestions {
     }
 }
 
+/// Artifacts by path and name: one file may have several names.
+type ArtifactsByPath = BTreeMap<(String, Option<String>), Artifact>;
+
 /// The artifacts of a call, in the order of their paths.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Artifacts(Arc<Mutex<BTreeMap<String, Artifact>>>);
+pub(crate) struct Artifacts(Arc<Mutex<ArtifactsByPath>>);
 
 impl Artifacts {
     /// Returns the sink that fills them. Paths are stored: a secret in one must not be.
@@ -104,9 +107,12 @@ impl Artifacts {
         Arc::new(move |file| {
             let path = redactor(&vault).text(&file.path.to_string_lossy()).into_owned();
             let mut artifacts = into.lock().unwrap_or_else(PoisonError::into_inner);
-            let has_room = artifacts.len() < MAX_ARTIFACTS || artifacts.contains_key(&path);
+            let key = (path.clone(), file.name.clone());
+            let has_room = artifacts.len() < MAX_ARTIFACTS || artifacts.contains_key(&key);
             if has_room {
-                artifacts.insert(path.clone(), Artifact::new(path, file.bytes, file.sha256, file.media_type));
+                let name = file.name.map(|name| redactor(&vault).text(&name).into_owned());
+                let artifact = Artifact::new(path.clone(), file.bytes, file.sha256, file.media_type);
+                artifacts.insert(key, artifact.named(name));
             }
             has_room
         })

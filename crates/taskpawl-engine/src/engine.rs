@@ -7,11 +7,12 @@ use std::sync::Arc;
 use taskpawl_manager::{Error, Manager};
 use taskpawl_model::task::{ActorKind, SandboxRequest};
 use taskpawl_tools::{
-    CallLayer, Confinement, Data, Enforcement, NoSecrets, Registry, Sandbox, SandboxError, SandboxMode,
-    SandboxPlaces, SandboxSettings, SecretSource, SpawnError, Supervision, ToolFinder, Vault, bubblewrap,
-    probe,
+    ArtifactDirs, CallLayer, Confinement, Data, Enforcement, NoSecrets, Registry, Sandbox, SandboxError,
+    SandboxMode, SandboxPlaces, SandboxSettings, SecretSource, SpawnError, Supervision, ToolFinder, Vault,
+    bubblewrap, probe,
 };
 
+use crate::artifacts::ArtifactStore;
 use crate::error::RunError;
 use crate::executor::widening;
 use crate::keys::KeySource;
@@ -40,6 +41,8 @@ pub struct Engine {
     pub(crate) data: Data,
     pub(crate) layers: Arc<[Arc<dyn CallLayer>]>,
     pub(crate) worktrees: Worktrees,
+    /// The directories of runs for artifacts; `None` if the host keeps none.
+    pub(crate) artifacts: Option<ArtifactStore>,
 }
 
 /// Directories and identity of the project that an engine works on.
@@ -83,6 +86,7 @@ impl Engine {
             data: Data::default(),
             layers: Arc::default(),
             worktrees,
+            artifacts: None,
         }
     }
 
@@ -137,6 +141,14 @@ impl Engine {
     #[must_use]
     pub fn with_worktrees(mut self, directory: &Path) -> Self {
         self.worktrees = Worktrees::new(&self.project.root, Some(directory));
+        self
+    }
+
+    /// Sets the directory for the artifacts of runs, which stores share. Without it programs have no `TASKPAWL_ARTIFACTS`, and tasks with
+    /// `artifacts` fail. It must not be hidden from programs.
+    #[must_use]
+    pub fn with_artifacts(mut self, directory: &Path) -> Self {
+        self.artifacts = Some(ArtifactStore::new(directory, &self.project));
         self
     }
 
@@ -227,7 +239,7 @@ impl Engine {
 
     /// Returns why calls with a request would be refused if they started now, even after an approval.
     pub fn refusals(&self, request: &SandboxRequest) -> Vec<SandboxError> {
-        self.confinement(None, None, None).refusals(&widening(Some(request.clone())))
+        self.confinement(None, None, None, None).refusals(&widening(Some(request.clone())))
     }
 
     /// Returns the grants that runs have without a flag.
@@ -242,7 +254,7 @@ impl Engine {
     /// The sandbox cannot be enforced, so that no program would be started. The error says which part is missing and
     /// how to proceed.
     pub fn probe_sandbox(&self) -> Result<Option<Enforcement>, SpawnError> {
-        match self.confinement(None, None, None).plain().sandbox {
+        match self.confinement(None, None, None, None).plain().sandbox {
             Sandbox::On(profile) => probe(&self.supervision, &profile).map(Some),
             Sandbox::Off => Ok(None),
         }
@@ -279,10 +291,19 @@ impl Engine {
         temporary: Option<&Path>,
         private: Option<&Path>,
         baseline: Option<PathBuf>,
+        artifacts: Option<&ArtifactDirs>,
     ) -> Confinement {
         let (settings, places) = &*self.sandbox;
         let [temporary, private] = [temporary, private].map(|path| path.map(Path::to_owned));
-        let places = SandboxPlaces { temporary, private, baseline, ..places.clone() };
+        let (of_run, all) = artifacts.map(|dirs| (dirs.of_run.clone(), dirs.all.clone())).unzip();
+        let places = SandboxPlaces {
+            temporary,
+            private,
+            baseline,
+            artifacts: all,
+            artifacts_of_run: of_run,
+            ..places.clone()
+        };
         Confinement::new(settings.clone(), places)
     }
 

@@ -19,9 +19,10 @@ use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost};
 use taskpawl_text::error_chain;
 use taskpawl_tools::{
-    CallContext, CallLayer, CallLimits, CallSandbox, Confinement, CutSink, GrantedCall, Programs, Progress,
-    ProgressSink, Redactor, RegisteredTool, Registry, RetryAdvice, SandboxError, ScanBounds, ScanStopped,
-    SharedQuestions, ToolError, UsageSink, Vault, Widening, call_layered, head_of_text,
+    ArtifactDirs, CallContext, CallLayer, CallLimits, CallSandbox, Confinement, CutSink, GrantedCall,
+    Programs, Progress, ProgressSink, Redactor, RegisteredTool, Registry, RetryAdvice, SandboxError,
+    ScanBounds, ScanStopped, SharedQuestions, ToolError, UsageSink, Vault, Widening, call_layered,
+    head_of_text,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -102,6 +103,8 @@ pub(crate) struct RunResources {
     /// Digests of these values, for approvals and cached results.
     pub(crate) digests: Arc<BTreeMap<String, String>>,
     pub(crate) span: RunSpan,
+    /// Directories for artifacts; `None` if the host keeps none.
+    pub(crate) artifacts: Option<Arc<ArtifactDirs>>,
 }
 
 /// Turns calls that the store has recorded as started into futures.
@@ -249,6 +252,8 @@ impl Executor {
             };
             let (begin, begin_at) = (Instant::now(), source.now());
             let entered = run_context.worktrees.enter(&started, &mut context).await;
+            context.artifact_dirs = run_context.artifact_dirs(&started).await;
+            let of_artifacts = run_context.widening_for_artifacts(context.artifact_dirs.as_deref());
             let broker = Broker::open(call_manager, vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
@@ -274,7 +279,9 @@ impl Executor {
                     LeftBy::default(),
                 ),
                 (None, Some(tool), Ok(_)) => {
-                    match confined(context, &confinement, widening(sandbox).and(remembered)).await {
+                    match confined(context, &confinement, widening(sandbox).and(remembered).and(of_artifacts))
+                        .await
+                    {
                         Ok(mut context) => {
                             variables.fill(&call.spec.tool_name, &mut context);
                             let is_outer = |name: &str| run_context.engine.has_outer_variable(name);
@@ -483,6 +490,24 @@ impl Executor {
 }
 
 impl RunContext {
+    /// Returns the directories for the artifacts of a call. A task that goes on after another run stays with the directory in which it
+    /// began: its earlier calls left their files there.
+    async fn artifact_dirs(&self, started: &StartedCall) -> Option<Arc<ArtifactDirs>> {
+        let own = self.resources.artifacts.clone()?;
+        let store = self.engine.artifacts.clone().filter(|_| started.attempt > 1);
+        let Some(store) = store else { return Some(own) };
+        let (manager, key) = (self.engine.manager.clone(), started.key);
+        let earlier = tokio::task::spawn_blocking(move || store.of_task(&manager, key)).await;
+        earlier.ok().flatten().map(Arc::new).or(Some(own))
+    }
+
+    /// Returns the access to the directory of another run.
+    fn widening_for_artifacts(&self, dirs: Option<&ArtifactDirs>) -> Widening {
+        let own = self.resources.artifacts.as_deref();
+        let other = dirs.filter(|dirs| Some(*dirs) != own);
+        Widening { write: other.map(|dirs| dirs.of_run.clone()).into_iter().collect(), ..Widening::default() }
+    }
+
     /// Returns the template for the contexts of calls.
     fn context(&self, actor: &str, scope: Option<String>, cancel: &CancellationToken) -> CallContext {
         let mut context = CallContext::new(&self.root, PathBuf::new());

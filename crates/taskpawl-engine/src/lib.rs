@@ -6,6 +6,7 @@
 
 mod adoption;
 mod approver;
+mod artifacts;
 mod asking;
 mod broker;
 mod cache_layers;

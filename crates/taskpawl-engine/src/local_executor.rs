@@ -104,7 +104,8 @@ impl LocalExecutor {
             source: std::io::Error::other(error),
         })??;
         let private = engine.private_tmp(None).await?;
-        let confinement = engine.confinement(live.temporary(), private.as_ref().map(PrivateTmp::path), None);
+        let private_path = private.as_ref().map(PrivateTmp::path);
+        let confinement = engine.confinement(live.temporary(), private_path, None, None);
         let (programs, vault) = (live.programs().clone(), engine.vault());
         programs.filter_output(Arc::new(vault.clone()));
         let variables = RunVariables::default();
@@ -117,6 +118,8 @@ impl LocalExecutor {
             digests: Arc::default(),
             span: RunSpan::new(&run),
             confinement: Arc::new(confinement),
+            // The directories of runs are on the machine of the store.
+            artifacts: None,
         };
         let seen = SeenTickets::open(&engine.project.files, &offer.worker)?;
         let executor = Executor::new(engine, (run, &engine.manager), resources, None, None);

@@ -64,6 +64,8 @@ pub(crate) enum OutputKind {
     Stream { task: TaskId, call: CallId, start: u32 },
     /// A large result, with the SHA-256 that the task refers to.
     Result(String),
+    /// A file in the directory of a run for artifacts.
+    Artifact(RunId),
     /// A partial result or output whose writer did not finish.
     Scrap,
 }

@@ -14,6 +14,7 @@ use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
 use taskpawl_model::view::{EventQuery, UndoSnapshot, View, ViewResult};
 
+use crate::artifacts::{ArtifactStore, runs_in_use};
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::output::{OutputFile, OutputKind};
@@ -73,7 +74,8 @@ impl Engine {
     /// Runs may be active meanwhile. A call is recorded before its files exist, and files of open runs are kept.
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, RunError> {
         let output = self.output();
-        let files = output.files().map_err(|source| output.error("list", source))?;
+        let mut files = output.files().map_err(|source| output.error("list", source))?;
+        files.extend(self.artifacts.iter().flat_map(ArtifactStore::files));
         let total: u64 = files.iter().map(|file| file.bytes).sum();
         if options.older_than.is_none() && options.quota.is_none_or(|quota| total <= quota) {
             return Ok(PruneReport { bytes_left: total, ..PruneReport::default() });
@@ -90,7 +92,8 @@ impl Engine {
         let prune = Prune { runs, outputs, commands, before, files, bytes };
         self.manager().command(Command::Prune(Box::new(prune)))?;
         // Partial results are in the same directory, so they need the lock as well.
-        let has_results = plan.remove.iter().any(|file| !matches!(file.kind, OutputKind::Stream { .. }));
+        let is_result = |file: &OutputFile| matches!(file.kind, OutputKind::Result(_) | OutputKind::Scrap);
+        let has_results = plan.remove.iter().any(is_result);
         let lock = has_results.then(|| output.lock_results()).transpose();
         let _lock = lock.map_err(|source| output.error("lock", source))?;
         let mut result = Ok(());
@@ -98,13 +101,16 @@ impl Engine {
             // A file that cannot be removed does not stop the others; the next prune tries again.
             result = result.and(remove(file));
         }
+        if let Some(store) = &self.artifacts {
+            store.forget_emptied(&plan.remove);
+        }
         result.map(|()| report)
     }
 }
 
 /// Removes a file unless it was modified since it was listed.
 fn remove(file: &OutputFile) -> Result<(), RunError> {
-    let removed = fs::metadata(&file.path).and_then(|data| {
+    let removed = fs::symlink_metadata(&file.path).and_then(|data| {
         if data.modified()? == file.modified { fs::remove_file(&file.path) } else { Ok(()) }
     });
     match removed {
@@ -247,6 +253,8 @@ struct Owners {
     runs: BTreeMap<RunId, RunRecord>,
     /// Names of large results that the store refers to.
     results: BTreeSet<String>,
+    /// Runs whose artifacts a plan that is not over refers to, or in which an open task has begun.
+    artifacts: BTreeSet<RunId>,
     /// True if any file is a large result. If not, no task needs to be read for references.
     has_results: bool,
     /// Cache by task id; `None` if the task does not exist.
@@ -265,13 +273,17 @@ impl Owners {
         let has_results = files.iter().any(|file| matches!(file.kind, OutputKind::Result(_)));
         let runs = view.runs(0)?.into_iter().map(|run| (run.id.clone(), run)).collect();
         let results = if has_results { results_in_use(view)? } else { BTreeSet::new() };
-        Ok(Self { runs, results, has_results, tasks: BTreeMap::new() })
+        let has_artifacts = files.iter().any(|file| matches!(file.kind, OutputKind::Artifact(_)));
+        let artifacts = if has_artifacts { runs_in_use(view)? } else { BTreeSet::new() };
+        Ok(Self { runs, results, artifacts, has_results, tasks: BTreeMap::new() })
     }
 
     fn of(&mut self, view: &dyn View, file: &OutputFile) -> ViewResult<Owner> {
         let (task, call, start) = match &file.kind {
             OutputKind::Result(name) if self.results.contains(name) => return Ok(Owner::InUse),
             OutputKind::Result(_) | OutputKind::Scrap => return Ok(Owner::Nobody),
+            OutputKind::Artifact(run) if self.artifacts.contains(run) => return Ok(Owner::InUse),
+            OutputKind::Artifact(run) => return Ok(self.of_run(run)),
             OutputKind::Stream { task, call, start } => (task, call, *start),
         };
         if !self.tasks.contains_key(task) {
@@ -282,11 +294,15 @@ impl Owners {
             return Ok(Owner::InUse);
         }
         let Some(run) = starts.runs.get(&(call.clone(), start)) else { return Ok(Owner::Nobody) };
-        Ok(match self.runs.get(run) {
+        Ok(self.of_run(run))
+    }
+
+    fn of_run(&self, run: &RunId) -> Owner {
+        match self.runs.get(run) {
             Some(record) if record.is_open() => Owner::InUse,
             Some(record) if record.output_pruned_at.is_none() => Owner::Run(run.clone()),
             _ => Owner::Forgotten,
-        })
+        }
     }
 }
 

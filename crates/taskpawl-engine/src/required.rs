@@ -32,7 +32,7 @@ impl Engine {
             return Vec::new();
         }
         // A run has a temporary directory of its own, and `TMPDIR` with it.
-        lacking(&self.confinement(self.temporary_base().as_deref(), None, None), names)
+        lacking(&self.confinement(self.temporary_base().as_deref(), None, None, None), names)
     }
 
     /// Refuses a run whose programs would lack a variable that a plan of its scope requires. Every run does this before

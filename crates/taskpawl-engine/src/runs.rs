@@ -55,7 +55,9 @@ impl Engine {
         let baseline = liveness::baseline_path(&engine.project.files, &id);
         let private = engine.private_tmp(options.observer.as_ref()).await?;
         let private_path = private.as_ref().map(PrivateTmp::path);
-        let confinement = Arc::new(engine.confinement(live.temporary(), private_path, Some(baseline)));
+        let artifacts = engine.artifacts.as_ref().map(|store| store.open(&id)).transpose()?;
+        let dirs = artifacts.as_deref();
+        let confinement = Arc::new(engine.confinement(live.temporary(), private_path, Some(baseline), dirs));
         engine.check_variables(&options.only, &options.variables)?;
         let keys = engine.start_run(&manager, engine.record(&id, &manager, &options))?;
         if let Some(observer) = &options.observer {
@@ -82,6 +84,7 @@ impl Engine {
             values,
             digests,
             span: span.clone(),
+            artifacts,
         };
         // Boxed to keep the future of `run_all_ready` small for its callers.
         let run = async {
@@ -108,6 +111,9 @@ impl Engine {
         }
         summary.late_files = of_killed.into_iter().chain(late.of_this_run().await).collect();
         placements::forget(&engine.project.files, &id);
+        if let Some(store) = &engine.artifacts {
+            store.forget_empty(&id);
+        }
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
         live.end().await;
         let observer_error = || guarded.as_ref().and_then(|observer| observer.error());
@@ -185,7 +191,7 @@ impl Engine {
         let id = RunId::from(self.manager.source().new_id());
         let temporary = self.temporary_base();
         let live = LiveRun::start(&self.project.files, &id, self.supervision.clone(), temporary.as_deref())?;
-        let confinement = Arc::new(self.confinement(live.temporary(), None, None));
+        let confinement = Arc::new(self.confinement(live.temporary(), None, None, None));
         let notifier = self.notifier(&id, live.programs(), &confinement, options);
         let warnings = notifier.send(event, details).await;
         live.programs().close().await;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::run::recovery::CallElsewhere;
 use taskpawl_model::run::run_loop::Deadline;
-use taskpawl_model::task::{CallError, LOCAL_LABEL, MERGE_TOOL, WORKTREE_TOOL};
+use taskpawl_model::task::{ARTIFACTS_TOOL, CallError, LOCAL_LABEL, MERGE_TOOL, WORKTREE_TOOL};
 use taskpawl_model::value::{RunId, Timestamp};
 use taskpawl_tools::RegisteredTool;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +66,8 @@ impl Sender {
         let (labels, tool) = (&started.spec.runs_on, &started.call.spec.tool_name);
         let is_local = labels.iter().any(|label| label == LOCAL_LABEL);
         // Worktrees and their branches lie in the repository of this machine.
-        let has_tree = started.spec.worktree.is_some() || tool == MERGE_TOOL || tool == WORKTREE_TOOL;
+        let has_tree = started.spec.worktree.is_some()
+            || [MERGE_TOOL, WORKTREE_TOOL, ARTIFACTS_TOOL].contains(&tool.as_str());
         if has_tree && !is_local && !labels.is_empty() {
             return Choice::Nowhere("its worktree is on this machine, and `runsOn` names workers".to_owned());
         }

@@ -28,7 +28,8 @@ use taskpawl_tools::{
 pub use self::diff::WorktreeDiff;
 use self::git::{Git, GitError, GitResult};
 pub use self::orphans::{KeptWorktree, WorktreeState};
-use self::tree::{Tip, Tree, TreeRequest, path_of, ref_part, remove_tree};
+pub(crate) use self::tree::ref_part;
+use self::tree::{Tip, Tree, TreeRequest, path_of, remove_tree};
 
 /// The worktrees of a project.
 #[derive(Debug, Clone)]

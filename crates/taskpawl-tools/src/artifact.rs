@@ -1,5 +1,6 @@
 //! Files that a call leaves for its readers.
 
+use std::borrow::Cow;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,14 +15,25 @@ use crate::root::{Root, io_error};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Artifact {
-    /// Path of the file, relative to the root.
+    /// Name by which expressions read it; `None` for that of the file, up to its last dot.
+    pub name: Option<String>,
+    /// Path of the file: relative to the root, or absolute for a file in the directory of a run.
     pub path: PathBuf,
     /// Size in bytes.
     pub bytes: u64,
     /// SHA-256 of the content, in hexadecimal.
     pub sha256: String,
-    /// Media type, from the ending of the name; `application/octet-stream` if it is unknown.
-    pub media_type: &'static str,
+    /// Media type, by default from the ending of the name; `application/octet-stream` if that is unknown.
+    pub media_type: Cow<'static, str>,
+}
+
+/// Directories for artifacts outside of the project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArtifactDirs {
+    /// The directory of the run, which programs of its calls write. They find it as `TASKPAWL_ARTIFACTS`.
+    pub of_run: PathBuf,
+    /// The directory with those of all runs, which programs read.
+    pub all: PathBuf,
 }
 
 /// Receives the artifacts of a call; returns `false` if it takes no more.
@@ -55,7 +67,8 @@ const MEDIA_TYPES: &[(&str, &str)] = &[
 ];
 
 impl CallContext {
-    /// Records a file beneath the root as an artifact of the call, with its size, hash and type. The file stays where it is.
+    /// Records a file beneath the root, or in [`artifact_dirs`](Self::artifact_dirs), as an artifact of the call, with its size, hash and
+    /// type. The file stays where it is.
     ///
     /// Readers find it in [`Task::artifacts`](https://docs.rs/taskpawl) and in `taskpawl show`. An artifact with the path of an earlier one
     /// replaces it; those of an earlier start are dropped. They are recorded even if the call fails then. Outside of a run nothing is
@@ -66,7 +79,11 @@ impl CallContext {
     pub async fn artifact(&self, path: impl AsRef<Path>) -> Result<Artifact, ToolError> {
         let (cx, path) = (self.clone(), path.as_ref().to_owned());
         let read = tokio::task::spawn_blocking(move || described(&cx, &path)).await;
-        let artifact = read.map_err(std::io::Error::from)??;
+        self.record_artifact(read.map_err(std::io::Error::from)??)
+    }
+
+    /// Records an artifact that is described already.
+    pub(crate) fn record_artifact(&self, artifact: Artifact) -> Result<Artifact, ToolError> {
         match &self.artifacts {
             Some(sink) if !sink(artifact.clone()) => Err(ToolError::failed(format!(
                 "the call has {MAX_ARTIFACTS} artifacts, and may have no more"
@@ -79,11 +96,17 @@ impl CallContext {
 /// Largest number of artifacts of a call.
 pub const MAX_ARTIFACTS: usize = 100;
 
-fn described(cx: &CallContext, path: &Path) -> Result<Artifact, ToolError> {
-    let root = Root::open(cx)?;
+/// Reads a file, and returns it as an artifact.
+pub(crate) fn described(cx: &CallContext, path: &Path) -> Result<Artifact, ToolError> {
+    let dirs = cx.artifact_dirs.as_ref().filter(|dirs| path.starts_with(&dirs.all));
+    let root = match dirs {
+        Some(dirs) => Root::at(&dirs.all)?,
+        None => Root::open(cx)?,
+    };
     let mut file = root.read(path)?;
     let real = root.real_path(path)?;
     let below = real.strip_prefix(root.real()).unwrap_or(&real).to_owned();
+    let place = dirs.map_or_else(|| below.clone(), |dirs| dirs.all.join(&below));
     let (mut digest, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 64 << 10]);
     loop {
         cx.check()?;
@@ -95,7 +118,7 @@ fn described(cx: &CallContext, path: &Path) -> Result<Artifact, ToolError> {
         bytes += count as u64;
     }
     let sha256 = format!("{:x}", digest.finalize());
-    Ok(Artifact { media_type: media_type(&below), path: below, bytes, sha256 })
+    Ok(Artifact { name: None, media_type: media_type(&below).into(), path: place, bytes, sha256 })
 }
 
 fn media_type(path: &Path) -> &'static str {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::tool::Tool;
 
+mod artifacts;
 #[cfg_attr(not(feature = "builtin-tools"), allow(dead_code, reason = "shared with the tools for files"))]
 mod common;
 #[cfg(feature = "builtin-tools")]
@@ -51,6 +52,7 @@ pub(crate) fn local() -> Vec<Arc<dyn Tool>> {
         Arc::new(wait::Wait::new()),
         Arc::new(simple::Log::new()),
         Arc::new(simple::Fail::new()),
+        Arc::new(artifacts::Artifacts::new()),
     ];
     #[cfg(feature = "builtin-tools")]
     let tools = [Vec::from(of_files()), tools].concat();

@@ -16,7 +16,7 @@ use taskpawl_process::{Environment, Handover, Programs, Sandbox, passed};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::artifact::ArtifactSink;
+use crate::artifact::{ArtifactDirs, ArtifactSink};
 use crate::ask::SharedQuestions;
 use crate::data::Data;
 use crate::error::ToolError;
@@ -98,6 +98,8 @@ pub struct CallContext {
     pub worktrees: Option<SharedWorktrees>,
     /// Receives the artifacts of the call. See [`artifact`](Self::artifact).
     pub artifacts: Option<ArtifactSink>,
+    /// Directories for artifacts outside of the project; `None` if the host keeps none.
+    pub artifact_dirs: Option<Arc<ArtifactDirs>>,
     /// Secrets of the run, for tools whose own configuration names some; secrets in arguments are already substituted.
     ///
     /// A secret that is requested here is redacted from then on in everything that the run stores. `None` outside of a
@@ -107,6 +109,9 @@ pub struct CallContext {
 
 /// Environment variable that holds the number of the descriptor through which a program reaches the plan.
 pub const PLAN_VARIABLE: &str = "TASKPAWL_FD";
+
+/// Environment variable that holds the directory of the run for artifacts.
+pub(crate) const ARTIFACTS_VARIABLE: &str = "TASKPAWL_ARTIFACTS";
 
 /// Limits for the output of a call, and its grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,10 +180,12 @@ impl CallContext {
         ];
         let trace =
             Some(("TRACEPARENT", self.traceparent.clone())).filter(|(_, context)| !context.is_empty());
+        let artifacts = self.artifact_dirs.as_ref().map(|dirs| dirs.of_run.as_os_str().to_owned());
+        let artifacts = artifacts.map(|path| (OsString::from(ARTIFACTS_VARIABLE), path));
         let ids = ids.into_iter().chain(trace).map(|(name, value)| (name.to_owned(), value));
         let changes =
             env.into_iter().chain(ids).map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        Environment::clone(&self.environment).with(changes)
+        Environment::clone(&self.environment).with(changes.chain(artifacts))
     }
 
     /// Makes a context for a call in `root`, without a task, a deadline or sinks. `output` is the prefix of its output
@@ -214,6 +221,7 @@ impl CallContext {
             rework: None,
             worktrees: None,
             artifacts: None,
+            artifact_dirs: None,
             secrets: None,
         }
     }

@@ -59,7 +59,7 @@ mod vault;
 mod worktrees;
 
 pub use adjusted::{AdjustedError, RetryAdvice};
-pub use artifact::{Artifact, ArtifactSink, MAX_ARTIFACTS};
+pub use artifact::{Artifact, ArtifactDirs, ArtifactSink, MAX_ARTIFACTS};
 pub use ask::{Ask, CallQuestions, SharedQuestions};
 pub use builtin::has_unfit_ignore_file;
 #[cfg(feature = "http")]

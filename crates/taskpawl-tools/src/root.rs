@@ -61,6 +61,16 @@ impl Root {
         Ok(root)
     }
 
+    /// Opens a directory beside the project in which nothing is excluded.
+    pub(crate) fn at(directory: &Path) -> Result<Self, ToolError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(CWD, directory, flags, Mode::empty());
+        let fd = opened.map_err(|errno| failed("open", directory, errno))?;
+        let real = path_of(&fd).map_err(|error| io_error("open", directory, error))?;
+        let (named, closed) = (directory.to_owned(), ClosedPlaces::default());
+        Ok(Self { fd, real, named, dir: PathBuf::new(), closed })
+    }
+
     /// Returns the absolute path of the root, without links.
     pub(crate) fn real(&self) -> &Path {
         &self.real

@@ -46,6 +46,7 @@ pub struct Builder {
     layers: Vec<Arc<dyn CallLayer>>,
     finder: Option<Arc<dyn ToolFinder>>,
     worktrees: Option<PathBuf>,
+    artifacts: Option<PathBuf>,
 }
 
 impl Builder {
@@ -76,6 +77,7 @@ impl Builder {
             layers: Vec::new(),
             finder: None,
             worktrees: None,
+            artifacts: None,
         }
     }
 
@@ -179,6 +181,14 @@ impl Builder {
     #[must_use]
     pub fn own_directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.directories.push(path.into());
+        self
+    }
+
+    /// Sets the directory for the artifacts of runs, which stores share: their programs find their own part of it as
+    /// `TASKPAWL_ARTIFACTS`. Without it there is none, and tasks with `artifacts` fail.
+    #[must_use]
+    pub fn artifacts(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.artifacts = Some(directory.into());
         self
     }
 
@@ -325,6 +335,10 @@ impl Builder {
         let engine = engine.with_data(self.data.clone()).with_layers(self.layers);
         let engine = match &self.worktrees {
             Some(directory) => engine.with_worktrees(directory),
+            None => engine,
+        };
+        let engine = match &self.artifacts {
+            Some(directory) => engine.with_artifacts(directory),
             None => engine,
         };
         let engine = match self.finder {

@@ -224,8 +224,9 @@ impl<'a> Sheet<'a> {
             for line in cut_parts(call, self.output, task) {
                 self.indented(&clean(&line), "      ");
             }
-            for Artifact { path, bytes, media_type, .. } in &call.artifacts {
-                let text = format!("artifact: {path} ({media_type}, {})", size(*bytes));
+            for artifact in &call.artifacts {
+                let Artifact { path, bytes, media_type, .. } = artifact;
+                let text = format!("artifact: {}: {path} ({media_type}, {})", artifact.name(), size(*bytes));
                 self.indented(&clean(&text), "      ");
             }
             if let Some(result) = &call.result {

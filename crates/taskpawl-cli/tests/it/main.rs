@@ -7,6 +7,7 @@ mod agents;
 mod allow;
 mod approvals;
 mod approve_always;
+mod artifacts;
 mod audit;
 mod callers;
 mod commands;

@@ -152,6 +152,8 @@ pub enum TaskField {
     Context(String),
     /// `result`.
     Result,
+    /// `artifacts.NAME`.
+    Artifact(String),
     /// `results`.
     Results,
     /// `status`.
@@ -178,6 +180,7 @@ impl fmt::Display for TaskField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Context(name) => write!(f, "context{}", Member(name)),
+            Self::Artifact(name) => write!(f, "artifacts{}", Member(name)),
             Self::Result => f.write_str("result"),
             Self::Results => f.write_str("results"),
             Self::Status => f.write_str("status"),

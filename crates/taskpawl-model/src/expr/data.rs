@@ -43,6 +43,10 @@ pub struct TaskData {
     pub context: Map,
     /// The provenance of context values, by name.
     pub context_from: Provenances,
+    /// The files that it left, by name.
+    pub artifacts: Map,
+    /// The provenance of artifacts, by name.
+    pub artifacts_from: Provenances,
     /// Its result; null without one.
     pub result: Value,
     /// The provenance of its result.
@@ -89,6 +93,7 @@ impl TaskData {
     fn origin_of(&self, field: &TaskField) -> Option<Origin> {
         match field {
             TaskField::Context(name) => self.context_from.get(name)?.origin,
+            TaskField::Artifact(name) => self.artifacts_from.get(name)?.origin,
             TaskField::Result => self.result_from.origin,
             TaskField::Results => self.results_from.iter().filter_map(|from| from.origin).max(),
             TaskField::Status | TaskField::Error => self.end_from,
@@ -114,7 +119,7 @@ pub struct References {
 /// The parts of another task that expressions use, apart from its existence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskUse {
-    /// Its result or its context.
+    /// Its result, its context or its artifacts.
     pub outcome: bool,
     /// The list of its results; for a `forEach`, the results of all items.
     pub results: bool,
@@ -133,7 +138,7 @@ impl TaskUse {
 impl From<&TaskField> for TaskUse {
     fn from(field: &TaskField) -> Self {
         Self {
-            outcome: matches!(field, TaskField::Result | TaskField::Context(_)),
+            outcome: matches!(field, TaskField::Result | TaskField::Context(_) | TaskField::Artifact(_)),
             results: *field == TaskField::Results,
             end: matches!(field, TaskField::Status | TaskField::Error),
         }

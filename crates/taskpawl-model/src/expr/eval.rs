@@ -182,6 +182,7 @@ impl<'d> Machine<'d, '_> {
                 (Some(task), TaskField::Result) => Seen::of(Some(&task.result_from)),
                 (Some(task), TaskField::Results) => Seen::Many(&task.results_from),
                 (Some(task), TaskField::Context(name)) => Seen::of(task.context_from.get(name)),
+                (Some(task), TaskField::Artifact(name)) => Seen::of(task.artifacts_from.get(name)),
                 (_, TaskField::Status | TaskField::Error) | (None, _) => Seen::Nothing,
             },
             Name::Param(_) | Name::Variable(_) | Name::Item | Name::Index | Name::Attempt => Seen::Nothing,
@@ -268,6 +269,7 @@ impl<'d> Machine<'d, '_> {
                 owned(task.error.clone().into())
             }
             TaskField::Context(name) => self.field(&task.context, name, expr, "its context"),
+            TaskField::Artifact(name) => self.field(&task.artifacts, name, expr, "its `artifacts`"),
         })
     }
 

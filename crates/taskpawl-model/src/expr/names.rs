@@ -13,7 +13,7 @@ use crate::value::variable_of_reference;
 
 type Parse<T> = Result<T, Fault>;
 
-const TASK_FIELDS: [&str; 5] = ["context", "error", "result", "results", "status"];
+const TASK_FIELDS: [&str; 6] = ["artifacts", "context", "error", "result", "results", "status"];
 
 impl Parser<'_> {
     /// Reads a root name with its literal members.
@@ -125,6 +125,7 @@ impl Parser<'_> {
             "status" => TaskField::Status,
             "error" => TaskField::Error,
             "context" => TaskField::Context(self.member("tasks['ID'].context")?.1),
+            "artifacts" => TaskField::Artifact(self.member("tasks['ID'].artifacts")?.1),
             field => return Err(self.task_field_fault(at + 1, &written, task, field, bracket)),
         })
     }

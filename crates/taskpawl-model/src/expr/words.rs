@@ -43,7 +43,7 @@ pub static ROOTS: &[Word] = &[
         "tasks",
         (0, 0),
         &[],
-        "`context`, `result`, `results`, `status` or `error` of a task that this one depends on, or of an own subtask",
+        "`context`, `result`, `results`, `artifacts`, `status` or `error` of a task that this one depends on, or of an own subtask",
         ("tasks['build-lib'].result.exitCode", "0"),
     ),
     word(

@@ -1,5 +1,6 @@
 //! Plans: the content of a plan file, with short forms expanded and tasks in one flat list.
 
+mod artifacts;
 mod call;
 mod cycle;
 mod draft;
@@ -40,8 +41,8 @@ pub(crate) use parse::work_from_json;
 pub(crate) use program::FIELDS as PROGRAM_FIELDS;
 pub(crate) use site::Stage;
 pub(crate) use vocabulary::{
-    VERIFY, WORK_FIELDS, is_state_field, refused_call_field, refused_metadata_field, refused_plan_field,
-    refused_task_field, work_field,
+    ARTIFACTS, VERIFY, WORK_FIELDS, is_state_field, refused_call_field, refused_metadata_field,
+    refused_plan_field, refused_task_field, work_field,
 };
 
 pub use error::{PlanError, PlanErrors, PlanProblem};

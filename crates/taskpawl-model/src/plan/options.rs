@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 
+use super::artifacts::ARTIFACT;
 use super::node::{Content, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
 use super::schedule::SCHEDULE;
@@ -100,6 +101,7 @@ pub(super) const OBJECTS: &[(&str, &[&str])] = &[
     ("approval", QUESTION.fields),
     ("cache", CACHE.fields),
     ("worktree", WORKTREE.fields),
+    ("artifacts", ARTIFACT.fields),
     ("budget", BUDGET.fields),
     ("schedule", SCHEDULE.fields),
     ("requires", REQUIRES.fields),

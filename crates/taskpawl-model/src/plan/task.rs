@@ -4,7 +4,7 @@ use super::draft::{Draft, Marks, Place, Reference, Subtask};
 use super::node::{Entry, Node};
 use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
-use super::vocabulary::{TASK, VERIFY, refused_metadata_field};
+use super::vocabulary::{ARTIFACTS, TASK, VERIFY, refused_metadata_field};
 use super::{PlanProblem, PlanTask};
 use crate::task::fault;
 use crate::task::{
@@ -86,6 +86,7 @@ impl<'n> Reader<'n> {
         }
         draft.task.unknown = self.unknown.split_off(before);
         self.verifications(&mut draft.task.calls, entries);
+        self.artifacts(&mut draft, entries);
         self.fill_calls(&mut draft, entries);
         self.check(&mut draft);
         self.end_in_worktree(&mut draft);
@@ -120,7 +121,7 @@ impl<'n> Reader<'n> {
             }
             "run" | "call" | "calls" | "toolCalls" => self.task_calls(draft, key, entry),
             // Read when the other calls are complete.
-            VERIFY => {}
+            VERIFY | ARTIFACTS => {}
             "context" => self.context(draft, key, entry),
             "metadata" => self.metadata(draft, node),
             _ if self.program_field(&mut draft.program, entry, 0) => {}
@@ -386,7 +387,7 @@ impl<'n> Reader<'n> {
 }
 
 /// The fields that describe a single task and cannot be defaults.
-const NO_DEFAULTS: [&str; 18] = [
+const NO_DEFAULTS: [&str; 19] = [
     "id",
     "name",
     "description",
@@ -404,12 +405,24 @@ const NO_DEFAULTS: [&str; 18] = [
     "calls",
     "toolCalls",
     VERIFY,
+    ARTIFACTS,
     "context",
 ];
 
 /// The fields that are not allowed in a change of one task's own fields.
-pub(super) const STRUCTURE: [&str; 10] =
-    ["id", "dependencies", "needs", "subtasks", "run", "call", "calls", "toolCalls", VERIFY, "context"];
+pub(super) const STRUCTURE: [&str; 11] = [
+    "id",
+    "dependencies",
+    "needs",
+    "subtasks",
+    "run",
+    "call",
+    "calls",
+    "toolCalls",
+    VERIFY,
+    ARTIFACTS,
+    "context",
+];
 
 fn needs_dependencies(trigger: Trigger) -> bool {
     match trigger {

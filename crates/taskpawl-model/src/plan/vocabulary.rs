@@ -15,6 +15,9 @@ pub(crate) const WORK_FIELDS: [&str; 4] = ["run", "call", "calls", "toolCalls"];
 /// The field with the calls that verify a task. It replaces those alone.
 pub(crate) const VERIFY: &str = "verify";
 
+/// The field with the files that a task has to leave. It replaces those alone.
+pub(crate) const ARTIFACTS: &str = "artifacts";
+
 /// The prefix of fields of the author's own.
 const OWN: &str = "x-";
 
@@ -108,6 +111,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "calls",
         "toolCalls",
         "verify",
+        "artifacts",
         "context",
         "env",
         "cwd",

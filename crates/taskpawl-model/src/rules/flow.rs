@@ -104,6 +104,11 @@ fn task_data(
     let data = TaskData {
         context: context_of_other(&record, &calls),
         context_from: context_from(&record, calls.iter()),
+        artifacts: artifacts(&record, &calls).map(|(name, _, value)| (name, value)).collect(),
+        artifacts_from: artifacts(&record, &calls)
+            .map(|(name, from, _)| (name, from))
+            .filter(|(_, from)| !from.is_plain())
+            .collect(),
         result: result(&record, &calls),
         result_from: result_from(&record, &calls),
         results,
@@ -230,6 +235,19 @@ fn context_of_other(record: &TaskRecord, calls: &[CallRecord]) -> Map {
     let mut context = record.body.context.clone();
     context.extend(calls.iter().map(|call| (name_of(call), result_of_call(record, call))));
     context
+}
+
+/// Returns the files that the calls of a successful task left, by name. Those of later calls hide earlier ones.
+fn artifacts<'c>(
+    record: &'c TaskRecord,
+    calls: &'c [CallRecord],
+) -> impl Iterator<Item = (String, Provenance, Value)> + 'c {
+    let calls = calls.iter().filter(|_| has_results(record));
+    calls.flat_map(|call| {
+        let from = Provenance { cut: None, origin: call.origin_of_result() };
+        let files = call.body.artifacts.iter().flat_map(|files| files.iter());
+        files.map(move |file| (file.name().to_owned(), from.clone(), file.value()))
+    })
 }
 
 /// Returns whether a value contains expressions. Most values do not, and then no other task is read.

@@ -1,6 +1,7 @@
 //! Questions that a tool asks while it runs, their answers, the texts that send a call back, and the files that a call leaves.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::value::Timestamp;
@@ -85,7 +86,10 @@ pub struct Rework {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Artifact {
-    /// The path, relative to the root of the project.
+    /// The name, by which expressions read it; without one it is that of the file, up to its last dot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The path: relative to the root of the project, or absolute for a file in the directory of the run.
     pub path: String,
     /// The size in bytes.
     pub bytes: u64,
@@ -104,8 +108,31 @@ impl Artifact {
         media_type: impl Into<String>,
     ) -> Self {
         let (path, sha256, media_type) = (path.into(), sha256.into(), media_type.into());
-        Self { path, bytes, sha256, media_type }
+        Self { name: None, path, bytes, sha256, media_type }
     }
+
+    /// Gives the file a name.
+    #[must_use]
+    pub fn named(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Returns the name by which expressions read it.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_else(|| stem(&self.path))
+    }
+
+    /// Returns the value that expressions read.
+    pub(crate) fn value(&self) -> Value {
+        let Self { path, bytes, sha256, media_type, .. } = self;
+        json!({"path": path, "bytes": bytes, "sha256": sha256, "type": media_type})
+    }
+}
+
+/// Returns the name of a file, up to its last dot.
+pub(crate) fn stem(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').map_or(name, |(stem, _)| if stem.is_empty() { name } else { stem })
 }
 
 #[cfg(test)]

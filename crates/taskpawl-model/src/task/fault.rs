@@ -36,6 +36,7 @@ pub const ERROR_CLASSES: &[&str] = &[
     "truncated",
     "invalid_args",
     "missing_tool",
+    "missing_artifact",
     "emit",
     "cancelled",
     "interrupted",
@@ -60,6 +61,18 @@ pub enum ValueFault {
     Alternatives {
         /// The path.
         path: String,
+    },
+    /// A path of an artifact that is not in the directory of the run.
+    #[error("`{path}` is not a path in the directory of the run")]
+    ArtifactPath {
+        /// The path.
+        path: String,
+    },
+    /// A text that is no media type.
+    #[error("`{text}` is not a media type such as `text/markdown`")]
+    MediaType {
+        /// The text.
+        text: String,
     },
     /// An invalid label of a worker.
     #[error("`{label}` is not a label of a worker")]
@@ -159,6 +172,9 @@ impl ValueFault {
             Self::Outside { .. } => {
                 "write it relative to the project directory; paths outside the project are not allowed here".to_owned()
             }
+            Self::ArtifactPath { .. } => {
+                "write it relative to `$TASKPAWL_ARTIFACTS`, without `.` and `..`, as in `plan.md`".to_owned()
+            }
             Self::Alternatives { .. } => "write each path on its own".to_owned(),
             Self::Pattern { .. } => {
                 "patterns have `*`, `**`, `?`, `[abc]` and `{a,b}`; a `[` that is part of a name is `[[]`"
@@ -172,6 +188,7 @@ impl ValueFault {
             Self::Range { .. }
             | Self::Blank
             | Self::Reference { .. }
+            | Self::MediaType { .. }
             | Self::Identifier { .. }
             | Self::Id(_)
             | Self::Wait { .. }
@@ -198,6 +215,22 @@ pub(crate) fn check_path(path: &str) -> Result<(), ValueFault> {
         Some(_) => Ok(()),
         None => Err(ValueFault::Outside { path: shortened(path) }),
     }
+}
+
+/// Checks the path of an artifact, relative to the directory of the run. Expressions in it are checked once they are evaluated.
+pub(crate) fn check_artifact_path(path: &str) -> Result<(), ValueFault> {
+    let is_plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+    let is_beneath = path.contains("${{") || path.split('/').all(is_plain);
+    if is_beneath { Ok(()) } else { Err(ValueFault::ArtifactPath { path: shortened(path) }) }
+}
+
+/// Checks the media type of an artifact.
+pub(crate) fn check_media_type(text: &str) -> Result<(), ValueFault> {
+    let is_word = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "!#$&^_.+-".contains(c))
+    };
+    let is_type = text.split_once('/').is_some_and(|(kind, sub)| is_word(kind) && is_word(sub));
+    if is_type { Ok(()) } else { Err(ValueFault::MediaType { text: shortened(text) }) }
 }
 
 /// Checks a label in `runsOn`, which is also a part of the names of workers' services.

@@ -165,6 +165,12 @@ pub const WORKTREE_CALL: &str = "worktree";
 /// The tool that merges the work of tasks with worktrees.
 pub const MERGE_TOOL: &str = "merge";
 
+/// The tool that records the files that a task has to leave.
+pub const ARTIFACTS_TOOL: &str = "artifacts";
+
+/// The id of its call.
+pub const ARTIFACTS_CALL: &str = "artifacts";
+
 /// The tool whose calls take part in a rework.
 pub const AGENT_TOOL: &str = "agent";
 
@@ -357,6 +363,8 @@ pub enum CallPart {
     Work,
     /// Verifications of it.
     Verify,
+    /// The files that it has to leave.
+    Artifacts,
     /// The commit of a worktree.
     Commit,
 }
@@ -366,6 +374,7 @@ impl CallSpec {
     pub fn part(&self) -> CallPart {
         match (self.tool_name.as_str(), self.verify) {
             (WORKTREE_TOOL, _) => CallPart::Commit,
+            (ARTIFACTS_TOOL, true) => CallPart::Artifacts,
             (_, true) => CallPart::Verify,
             (_, false) => CallPart::Work,
         }

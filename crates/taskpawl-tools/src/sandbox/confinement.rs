@@ -265,6 +265,7 @@ impl Confinement {
         let mut write = vec![places.root.clone()];
         write.extend(rules.may_write.iter().filter(is_beside).filter(is_open).cloned());
         write.extend(places.temporary.clone());
+        write.extend(places.artifacts_of_run.clone());
         write.extend(self.repository());
 
         let mut read_only = opened(&rules.read_only, Vec::new(), &rules.may_write);
@@ -274,6 +275,7 @@ impl Confinement {
         read_only.retain(|path| is_there(path) || is_within(path, &places.kept));
 
         let mut read = places.readable();
+        read.extend(places.artifacts.clone());
         // Git reads all of a repository, also where it may write only a part.
         read.extend(worktree::common(&places.root).map(|common| common.directory));
         read.extend(rules.may_read.iter().filter(is_beside).cloned());

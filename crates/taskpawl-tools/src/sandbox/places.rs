@@ -19,6 +19,10 @@ pub struct SandboxPlaces {
     /// The directory with files of the project's programs, which its runs share: what programs see as `/tmp` and `/var/tmp`, and their
     /// changes to caches.
     pub private: Option<PathBuf>,
+    /// The directory with the artifacts of all runs, which programs read.
+    pub artifacts: Option<PathBuf>,
+    /// The directory with the artifacts of this run, which its programs write.
+    pub artifacts_of_run: Option<PathBuf>,
     /// Paths of taskpawl itself, which no setting opens to programs.
     pub own: Vec<PathBuf>,
     /// Paths that programs may read and never write, because they control the programs.

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::applied::Applied;
-use crate::plan::{VERIFY, WORK_FIELDS, expand_call, spec_fields};
+use crate::plan::{ARTIFACTS, VERIFY, WORK_FIELDS, expand_call, spec_fields};
 use crate::task::record::PlanRecord;
-use crate::task::spec::NewCall;
+use crate::task::spec::{CallPart, CallSpec, NewCall};
 use crate::value::{Key, Map, TaskId};
 use crate::view::{Query, View, ViewResult};
 
@@ -15,8 +15,19 @@ use crate::view::{Query, View, ViewResult};
 const NEEDS: [&str; 2] = ["needs", "dependencies"];
 
 /// Fields for which `null` means the same as leaving them out.
-const LISTS: [&str; 10] =
-    ["run", "call", "calls", "toolCalls", VERIFY, "needs", "dependencies", "context", "metadata", "subtasks"];
+const LISTS: [&str; 11] = [
+    "run",
+    "call",
+    "calls",
+    "toolCalls",
+    VERIFY,
+    ARTIFACTS,
+    "needs",
+    "dependencies",
+    "context",
+    "metadata",
+    "subtasks",
+];
 
 /// Completes a part of a plan with the fields that its tasks leave out, so that the part defines each task fully.
 ///
@@ -224,13 +235,18 @@ impl ExistingTasks<'_> {
             fields.insert("id".to_owned(), base.reference.as_str().into());
         }
         let calls = |verify: bool| {
-            let calls = applied.calls.iter().filter(move |(_, spec)| spec.verify == verify);
+            let is_meant = |spec: &CallSpec| spec.verify == verify && spec.part() != CallPart::Artifacts;
+            let calls = applied.calls.iter().filter(move |(_, spec)| is_meant(spec));
             let calls = calls.map(|(id, spec)| expand_call(&NewCall { id: id.clone(), spec: spec.clone() }));
             calls.collect::<Vec<Value>>()
         };
+        let artifacts = applied.calls.iter().filter(|(_, spec)| spec.part() == CallPart::Artifacts);
+        let artifacts: Vec<&Value> =
+            artifacts.flat_map(|(_, spec)| spec.args.get("files").map(items).unwrap_or_default()).collect();
         let lists = [
             ("toolCalls", json!(calls(false))),
             (VERIFY, json!(calls(true))),
+            (ARTIFACTS, json!(artifacts)),
             ("dependencies", json!(self.needs(base)?)),
             ("context", json!(applied.context)),
             ("metadata", json!(applied.spec.metadata)),
@@ -280,6 +296,7 @@ fn overlay(fields: &mut Map, base: Map, gone: &BTreeSet<(&'static str, String)>)
             "toolCalls" => &WORK_FIELDS,
             // The long form has all calls in one list.
             VERIFY => &[VERIFY, "toolCalls"],
+            ARTIFACTS => &[ARTIFACTS, "toolCalls"],
             "dependencies" => &NEEDS,
             _ => &[],
         };

@@ -12,7 +12,7 @@ use super::fields::{
 use super::follow::{Standing, WHOLE};
 use crate::command::Restart;
 use crate::command::refusal::Refusal;
-use crate::plan::{PROGRAM_FIELDS, PlanErrors, VERIFY, WORK_FIELDS, spec_fields, work_from_json};
+use crate::plan::{ARTIFACTS, PROGRAM_FIELDS, PlanErrors, VERIFY, WORK_FIELDS, spec_fields, work_from_json};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::{Change, EventKind};
 use crate::task::record::{CallRecord, PlanRecord, TaskRecord};
@@ -73,12 +73,13 @@ impl Draft<'_> {
                 let kept = kept.iter().filter(|call| match call.spec.part() {
                     CallPart::Work => false,
                     CallPart::Verify => is_verified,
+                    CallPart::Artifacts => !fields.contains_key(ARTIFACTS),
                     CallPart::Commit => fields
                         .get("worktree")
                         .is_none_or(|worktree| !matches!(worktree, Value::Null | Value::Bool(false))),
                 });
                 let of = |call: &CallRecord| NewCall {
-                    id: (call.spec.part() == CallPart::Commit).then(|| call.id.clone()),
+                    id: (call.spec.part() > CallPart::Verify).then(|| call.id.clone()),
                     spec: call.spec.clone(),
                 };
                 let kept: Vec<NewCall> = kept.map(of).collect();
@@ -215,7 +216,7 @@ impl Draft<'_> {
 }
 
 fn is_of_work(field: &str) -> bool {
-    WORK_FIELDS.contains(&field) || field == VERIFY || PROGRAM_FIELDS.contains(&field)
+    WORK_FIELDS.contains(&field) || [VERIFY, ARTIFACTS].contains(&field) || PROGRAM_FIELDS.contains(&field)
 }
 
 /// Returns the calls that the fields of an update give a task; `None` if they leave its calls as they are. The program
@@ -228,7 +229,10 @@ pub fn calls_of_update(
     plan: Option<&PlanRecord>,
     fields: &Map,
 ) -> Result<Option<Vec<NewCall>>, PlanErrors> {
-    if !fields.keys().any(|name| WORK_FIELDS.contains(&name.as_str()) || name == VERIFY) {
+    if !fields
+        .keys()
+        .any(|name| WORK_FIELDS.contains(&name.as_str()) || [VERIFY, ARTIFACTS].contains(&name.as_str()))
+    {
         return Ok(None);
     }
     // Expressions in calls may use what a list or a loop gives them.

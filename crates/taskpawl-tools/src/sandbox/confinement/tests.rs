@@ -49,6 +49,8 @@ impl Scene {
             granted: Vec::new(),
             repository: None,
             baseline: None,
+            artifacts: None,
+            artifacts_of_run: None,
             variables: [("HOME".into(), self.at("home").into())].into(),
         };
         Confinement::new(self.settings.clone(), places)
