@@ -26,7 +26,6 @@ const COMMANDS: &[&[&str]] = &[
     &["update", "LONG", "--name", "x"],
     &["delete", "LONG"],
     &["note", "LONG", "text"],
-    &["add-tool-call", "a", "--tool", "LONG"],
     &["add-dependency", "a", "--on", "LONG"],
     &["run", "LONG"],
     &["runs", "LONG"],

@@ -90,6 +90,25 @@ fn nobody_holds_a_waiting_task_and_a_release_continues_the_same_wait() {
 }
 
 #[test]
+fn commands_may_change_the_work_of_a_waiting_task_and_not_end_it() {
+    let fixture = waiting("tasks: [{id: a, call: {wait: {for: 1h}}}, {id: b}]", &["a"]);
+    let done = fixture.refuse(|manager| manager.done(&["a".to_owned()], Default::default()));
+    assert!(done.contains("is held by the store") && done.contains("`taskpawl explain a`"), "{done}");
+    let skip = fixture.refuse(|manager| manager.skip(&["a".to_owned()], None));
+    assert!(skip.contains("the allowed commands are: release, cancel"), "{skip}");
+    let later = json!({"notBefore": "2990-01-01"});
+    fixture.accept(fixture.manager.update("a", later.as_object().unwrap().clone(), None));
+    assert_eq!(fixture.task("a").status.as_str(), "todo");
+    let fixture = waiting("tasks: [{id: a, call: {wait: {for: 1h}}}, {id: b}]", &["a"]);
+    // Descriptive fields leave the wait alone.
+    let name = json!({"name": "other"});
+    fixture.accept(fixture.manager.update("a", name.as_object().unwrap().clone(), None));
+    assert_eq!(fixture.task("a").status.as_str(), "in_progress");
+    fixture.accept(fixture.manager.add_dependency("a", "b"));
+    assert_eq!(fixture.task("a").status.as_str(), "todo");
+}
+
+#[test]
 fn a_plan_may_be_edited_while_its_tasks_wait() {
     let fixture = waiting("tasks: [{id: a, calls: [{wait: {for: 1h}}, {t: {x: 1}}]}]", &["a"]);
     let end = fixture.task("a").progress.waiting_for.unwrap().time;

@@ -148,7 +148,12 @@ impl RunTask {
                 millis: None,
             }),
             EventKind::CallEnded { call, status, result_hash, .. } => {
-                if let Some(started) = self.calls.iter_mut().rev().find(|started| started.call == *call) {
+                if let Some(started) = self
+                    .calls
+                    .iter_mut()
+                    .rev()
+                    .find(|started| started.call == *call && started.status.is_none())
+                {
                     started.status = Some(*status);
                     started.result_hash = *result_hash;
                     started.millis = Some(millis(started.started_at, event.at));

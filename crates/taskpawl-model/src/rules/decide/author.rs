@@ -244,7 +244,8 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn refuse_changed_work(&self, key: Key, what: &'static str) -> Decided<()> {
+    pub(super) fn refuse_changed_work(&mut self, key: Key, what: &'static str) -> Decided<()> {
+        self.take_from_store(key)?;
         let record = self.task(key)?;
         let status = record.body.state.status();
         if is_work_fixed(status) {

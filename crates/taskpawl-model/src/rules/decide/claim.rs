@@ -218,7 +218,7 @@ impl Draft<'_> {
         Err(self.held_by_other(key, record, claim, reported)?.into())
     }
 
-    fn held_by_other(
+    pub(super) fn held_by_other(
         &self,
         key: Key,
         record: &TaskRecord,

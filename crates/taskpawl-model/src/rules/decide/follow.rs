@@ -15,7 +15,7 @@ use super::again::How;
 pub(super) const WHOLE: &[&str] = &["forEach", "when", "mode", "repeat", "context"];
 
 /// The reason of a change of status that follows from changed work.
-pub(super) const CHANGED: &str = "its definition changed";
+const CHANGED: &str = "its definition changed";
 
 /// Effect of changed work on a task, depending on its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +147,14 @@ impl Draft<'_> {
         let next = self.continuation(key, &record, calls, is_whole)?;
         let conflict = self.against(key, &record, Standing::GoesOn, &next)?;
         Ok(conflict.is_some_and(|conflict| conflict.remedy == Remedy::Redo))
+    }
+
+    /// Takes a waiting task from the store, because its work changes. Its wait goes on where it stays part of the work.
+    pub(super) fn take_from_store(&mut self, key: Key) -> Decided<()> {
+        if !is_of_store(&self.task(key)?) {
+            return Ok(());
+        }
+        self.set_state(key, TaskStatus::Todo, Cause::Release, Some(CHANGED.to_owned()))
     }
 
     fn go_on_with_work(&mut self, key: Key, standing: Standing) -> Decided<()> {

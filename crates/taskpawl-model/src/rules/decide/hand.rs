@@ -93,8 +93,8 @@ impl Draft<'_> {
                 self.check_attempt(key, &record, end.attempt)?;
                 self.resolve_interrupted(key, call.as_str(), end)?;
             } else if let TaskStatus::InProgress { claim } = &record.body.state {
-                if record.body.progress.waiting_for.is_some() {
-                    self.refuse_unless_manual(key, &record, end.command())?;
+                if claim.is_of_store() {
+                    return Err(self.held_by_other(key, &record, claim, end.attempt)?.into());
                 }
                 self.check_holder(key, &record, claim, end.attempt)?;
                 self.check_attempt(key, &record, end.attempt)?;

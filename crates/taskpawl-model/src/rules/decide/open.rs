@@ -20,7 +20,7 @@ use crate::task::trust::{UntrustedValue, ValueOrigins, add_values};
 use crate::value::{Key, Shared, TaskId};
 
 use super::again::{How, NOT_HELD};
-use super::follow::{CHANGED, is_of_store};
+use super::follow::is_of_store;
 use super::item_name::{for_names, in_a_name};
 
 /// Longest part of a condition that the reason repeats, in characters.
@@ -251,7 +251,7 @@ impl Draft<'_> {
             }
             // It waits for a time or a signal, and no run works on it.
             StatusKind::InProgress if is_of_store(&record) => {
-                self.set_state(key, TaskStatus::Todo, Cause::Release, Some(CHANGED.to_owned()))?;
+                self.take_from_store(key)?;
                 self.clear_all(key)?;
             }
             StatusKind::InProgress | StatusKind::Cancelled | StatusKind::Skipped => {}
@@ -295,9 +295,7 @@ impl Draft<'_> {
             }
         }
         for below in [vec![key], self.subtree(key)?].concat() {
-            if is_of_store(&self.task(below)?) {
-                self.set_state(below, TaskStatus::Todo, Cause::Release, Some(CHANGED.to_owned()))?;
-            }
+            self.take_from_store(below)?;
         }
         match self.node(key)?.status_kind {
             StatusKind::Skipped | StatusKind::Cancelled | StatusKind::InProgress => return Ok(()),

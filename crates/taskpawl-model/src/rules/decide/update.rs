@@ -12,7 +12,9 @@ use super::fields::{
 use super::follow::{Standing, WHOLE};
 use crate::command::Restart;
 use crate::command::refusal::Refusal;
-use crate::plan::{ARTIFACTS, PROGRAM_FIELDS, PlanErrors, VERIFY, WORK_FIELDS, spec_fields, work_from_json};
+use crate::plan::{
+    ARTIFACTS, PROGRAM_FIELDS, PlanErrors, VERIFY, WORK_FIELDS, spec_fields, work_field, work_from_json,
+};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::{Change, EventKind};
 use crate::task::record::{CallRecord, PlanRecord, TaskRecord};
@@ -48,6 +50,9 @@ impl Draft<'_> {
             self.answer.tasks.push(record.id.clone());
         }
         let (fields, calls) = self.take_out_work(key, fields)?;
+        if fields.keys().any(|field| work_field(field).is_some()) {
+            self.take_from_store(key)?;
+        }
         let mut changed = self.change_fields(key, &fields)?;
         let is_whole = WHOLE.iter().any(|field| *field != "context" && changed.contains_key(*field));
         if calls.is_some() || restart.is_some() && is_whole {

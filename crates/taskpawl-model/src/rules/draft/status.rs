@@ -73,7 +73,8 @@ impl Draft<'_> {
             let actor = self.context.as_actor();
             let (ends, takes) = (claim.may_be_ended_by(actor), claim.may_be_taken_by(actor, self.now()));
             allowed.retain(|verb| match *verb {
-                "done" | "fail" | "release" => ends,
+                "release" => ends || claim.is_of_store(),
+                "done" | "fail" => ends && !claim.is_of_store(),
                 "cancel" => takes,
                 _ => true,
             });
