@@ -214,6 +214,7 @@ pub(crate) fn blank(id: TaskId, name: String, now: Timestamp) -> Task {
         claim: None,
         claim_ended: None,
         question_over: false,
+        wait_over: false,
         ended_by: None,
         result: None,
         notes: Vec::new(),

@@ -32,6 +32,7 @@ pub(crate) const NOT_TAKEN: &[&str] = &[
     "claim",
     "claimEnded",
     "questionOver",
+    "waitOver",
     "endedBy",
     "attempt",
     "generation",

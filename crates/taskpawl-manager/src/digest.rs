@@ -138,6 +138,9 @@ pub struct Asleep {
     pub name: String,
     /// The end of the wait.
     pub waiting_for: WaitingFor,
+    /// True if its time has come, and no process has ended the wait yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub over: bool,
 }
 
 /// A run and its progress.
@@ -436,7 +439,11 @@ impl Gatherer<'_> {
             let Some(task) = self.view.task(key)? else { return Ok(None) };
             let waiting_for = task.body.progress.waiting_for.as_deref().cloned();
             let (task, name) = (task.id, task.spec.name.clone());
-            Ok(waiting_for.map(|waiting_for| Asleep { task, name, waiting_for }))
+            let now = self.manager.source().now();
+            Ok(waiting_for.map(|waiting_for| {
+                let over = waiting_for.time.is_some_and(|time| time <= now);
+                Asleep { task, name, waiting_for, over }
+            }))
         })
     }
 

@@ -51,7 +51,7 @@ impl Manager {
         self.liveness().is_none_or(|liveness| liveness.is_alive(run))
     }
 
-    /// Marks tasks whose claim, or whose time for a decision, has ended without a commit that records it.
+    /// Marks tasks whose claim, wait, or time for a decision has ended without a commit that records it.
     /// Asks for the liveness of each run only once.
     pub(crate) fn mark_ended_claims<'a>(&self, tasks: impl IntoIterator<Item = &'a mut Task>) {
         let mut lives = BTreeMap::new();
@@ -59,6 +59,9 @@ impl Manager {
         for task in tasks {
             if let Some(BlockedReason::Approval { expires_at: Some(end), .. }) = &task.blocked_reason {
                 task.question_over = *end <= *now.get_or_insert_with(|| self.source().now());
+            }
+            if let Some(time) = task.progress.waiting_for.as_ref().and_then(|wait| wait.time) {
+                task.wait_over = time <= *now.get_or_insert_with(|| self.source().now());
             }
             let Some(claim) = &task.claim else { continue };
             let is_dead = |run: &RunId| !*lives.entry(run.clone()).or_insert_with(|| self.is_alive(run));

@@ -267,7 +267,11 @@ fn next_line(next: &NextAction) -> String {
 }
 
 fn asleep(task: &Asleep) -> String {
-    format!("{}: {}", named(task.task.as_str(), &task.name), short(&task.waiting_for.to_string()))
+    format!(
+        "{}: {}",
+        named(task.task.as_str(), &task.name),
+        short(&print::wait_text(&task.waiting_for, task.over))
+    )
 }
 
 fn on_hold(held: &OnHold) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use taskpawl::model::task::{ClaimEnd, Priority, Status, Task};
+use taskpawl::model::task::{ClaimEnd, Priority, Status, Task, WaitingFor};
 use taskpawl::model::value::{CallId, RunId, TaskId};
 use taskpawl::{Manager, Page};
 
@@ -151,12 +151,17 @@ fn beside(task: &Task) -> String {
         due.map(|due| format!("due {}", due.trim_end_matches("T00:00:00Z"))),
         assignee.map(|assignee| format!("for {assignee}")),
         claim,
-        wait.map(ToString::to_string),
+        wait.map(|wait| wait_text(wait, task.wait_over)),
         task.ended_by.as_ref().map(ending),
         task.blocked_reason.as_ref().map(reason),
         task.question_over.then(|| "nobody decided in time".to_owned()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Describes the wait of a task. Without a process that looks at the clock, it may be over.
+pub(super) fn wait_text(wait: &WaitingFor, is_over: bool) -> String {
+    if is_over { format!("{wait}: that is over, and the next run goes on with it") } else { wait.to_string() }
 }
 
 /// Reports that calls of a cancelled task are still being ended.

@@ -120,7 +120,7 @@ impl<'a> Sheet<'a> {
         self.field("over", task.question_over.then(|| OVER.to_owned()));
         self.field("error", task.error.as_deref().map(without_sequences));
         let wait = task.progress.waiting_for.as_deref();
-        self.field("waits", wait.map(ToString::to_string));
+        self.field("waits", wait.map(|wait| print::wait_text(wait, task.wait_over)));
         let claim = task.claim.as_ref().filter(|_| wait.is_none());
         self.field("held by", claim.map(|claim| holder(claim, task.claim_ended, now)));
         self.field("ended by", task.ended_by.as_ref().map(print::ending));

@@ -19,6 +19,7 @@ const MAX_SHOWN: usize = 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 What runs do is never undone, and neither is anything that something later built on: then it is refused, with a list.
+A signal, a stop and a renewal are not undone: right after one, name the command before it.
 An undo is a change of its own: it stands in the history, and can be undone.
 
 Examples:

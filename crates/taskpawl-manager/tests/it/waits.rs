@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use taskpawl_manager::{ApplyOptions, Ending};
 use taskpawl_model::command::{Answer, Command, Round};
 use taskpawl_model::insight::ForecastOptions;
 use taskpawl_model::task::ActorKind;
@@ -92,7 +93,7 @@ fn nobody_holds_a_waiting_task_and_a_release_continues_the_same_wait() {
 #[test]
 fn commands_may_change_the_work_of_a_waiting_task_and_not_end_it() {
     let fixture = waiting("tasks: [{id: a, call: {wait: {for: 1h}}}, {id: b}]", &["a"]);
-    let done = fixture.refuse(|manager| manager.done(&["a".to_owned()], Default::default()));
+    let done = fixture.refuse(|manager| manager.done(&["a".to_owned()], Ending::default()));
     assert!(done.contains("is held by the store") && done.contains("`taskpawl explain a`"), "{done}");
     let skip = fixture.refuse(|manager| manager.skip(&["a".to_owned()], None));
     assert!(skip.contains("the allowed commands are: release, cancel"), "{skip}");
@@ -151,6 +152,8 @@ fn undo_after_a_signal_names_the_command_before_it() {
         refused.contains(&format!("`taskpawl undo {created}` undoes the command before it")),
         "{refused}"
     );
+    let named = fixture.refuse(|manager| manager.undo(Some(created + 1)));
+    assert!(named.contains("it sent a signal, which is not taken back"), "{named}");
     fixture.accept(fixture.manager.undo(Some(created)));
     fixture.create("y");
     fixture.accept(fixture.manager.undo(None));
@@ -180,7 +183,7 @@ fn impossible_waits_are_refused_when_they_are_written() {
         ["until: tomorrow", "signal: go, for: 1s", "for: 99999999999h", "signal: go, timeout: 99999999999h"]
     {
         let plan = format!("tasks: [{{id: a, call: {{wait: {{{args}}}}}}}]");
-        let refused = fixture.try_apply(&plan, Default::default()).unwrap_err().to_string();
+        let refused = fixture.try_apply(&plan, ApplyOptions::default()).unwrap_err().to_string();
         assert!(refused.contains("toolCalls.args"), "{args}: {refused}");
     }
     fixture.apply("tasks: [{id: a, context: {at: x}, call: {wait: {until: '${{ context.at }}'}}}]");
@@ -213,4 +216,13 @@ fn a_claim_and_a_forecast_name_the_time() {
     assert!(forecast.left.iter().all(|left| left.task.as_str() != "soak"), "{forecast:?}");
     wake(&fixture, "soak");
     assert_eq!(fixture.task("soak").status.as_str(), "done");
+}
+
+#[test]
+fn a_read_shows_that_a_wait_is_over_without_a_change() {
+    let fixture = waiting("tasks: [{id: a, call: {wait: {for: 1h}}}]", &["a"]);
+    assert!(!fixture.task("a").wait_over);
+    fixture.pass(3600);
+    assert!(fixture.task("a").wait_over);
+    assert_eq!(fixture.task("a").status.as_str(), "in_progress");
 }

@@ -181,6 +181,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "claimEnded",
         "endedBy",
         "questionOver",
+        "waitOver",
         "generation",
         "parent",
         "names",

@@ -62,6 +62,10 @@ pub struct Task {
     /// it.
     #[serde(default, skip_serializing_if = "crate::task::spec::is_default")]
     pub question_over: bool,
+    /// True if the time that the task waits for has come, and no command has ended the wait yet. Not stored: reads
+    /// derive it.
+    #[serde(default, skip_serializing_if = "crate::task::spec::is_default")]
+    pub wait_over: bool,
     /// Run that still ends calls of this task, which was cancelled while they ran. Not stored here: reads derive it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<RunId>,
@@ -275,6 +279,7 @@ impl Task {
             claim,
             claim_ended: None,
             question_over: false,
+            wait_over: false,
             ended_by: None,
             result,
             notes: body.notes,

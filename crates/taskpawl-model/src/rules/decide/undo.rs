@@ -115,9 +115,8 @@ impl Draft<'_> {
         };
         Ok(match event {
             Some(event) if event.revision == revision && event.run.is_some() => "a run made this change",
-            Some(event) if event.revision == revision => {
-                "it was not made by a command of an agent or a person"
-            }
+            Some(event) if event.revision == revision => Self::why_unrecorded(&event.kind)
+                .unwrap_or("it was not made by a command of an agent or a person"),
             _ => "it does not exist yet",
         })
     }

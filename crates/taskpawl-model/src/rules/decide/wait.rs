@@ -211,7 +211,13 @@ impl Draft<'_> {
         self.changes.signals.push(SignalChange::Keep(Box::new(record.clone())));
         for key in self.waiters(&name, to)? {
             let task = self.task(key)?;
-            self.end_waits(key, &task)?;
+            let wait = task.body.progress.waiting_for.as_deref();
+            if wait.is_some_and(|wait| Waits::Due(self.now()).is_meant(wait)) {
+                // The time ends the wait, and not the sender.
+                self.wake(&[key])?;
+            } else {
+                self.end_waits(key, &task)?;
+            }
             // The wait may have timed out before: then the next task takes the signal.
             if !self.signals(Some(&name))?.iter().any(|kept| kept.id == record.id) {
                 self.answer.tasks.push(task.id);
