@@ -251,6 +251,23 @@ fn a_conflict_is_remembered_until_both_sides_agree() {
 }
 
 #[test]
+fn a_subtask_that_came_in_at_the_top_level_stays_apart_after_an_export() {
+    let fixture = Fixture::with(&["a calls=1"]);
+    let name = fixture.manager.get("a").unwrap().name;
+    let held = json!({"id": "a", "name": name});
+    fixture.manager.import(import(std::slice::from_ref(&held), ImportMode::Record)).unwrap();
+    fixture.start(&["a"]);
+    let tasks = [held, json!({"id": "b", "parent": "a"})];
+    let report = fixture.imported(&tasks);
+    assert_eq!((report.kept[0].task.as_str(), report.kept[0].field.as_str()), ("b", "parent"));
+    let expected = [[json!("b"), json!("parent"), Value::Null, json!("a")]];
+    assert_eq!(apart(&report), expected);
+    // The export leaves the subtask where it is in the source, and a second one has to know that as well.
+    fixture.manager.import(import(&tasks, ImportMode::Record)).unwrap();
+    assert_eq!(apart(&fixture.imported(&tasks)), expected);
+}
+
+#[test]
 fn reapplying_a_plan_keeps_conflicts() {
     let fixture = Fixture::new();
     fixture.apply("tasks: [{id: a, name: Ours}]");

@@ -185,6 +185,7 @@ fn convert(
         let there = existing.reading.tasks.iter();
         tasks.extend(there.filter(|task| existing.deleted.contains(&task.id)).cloned());
     }
+    keep_parents(tasks, existing);
     let lost = keep_states(tasks, &existing.reading);
     // A new `.json` file gets the list form of a format that otherwise is a folder.
     let to_dos = Files::single(root.to_string_lossy(), "[]");
@@ -193,6 +194,18 @@ fn convert(
     let over = rest.as_ref().or(files).filter(|_| !existing.is_unreadable).or(to_dos).unwrap_or(&none);
     let written = write_over(args.format, tasks, over, left.as_ref().unwrap_or(&existing.reading));
     (written, rest, lost)
+}
+
+/// Restores the file's parent of tasks that an import left at the top level, because their parent took no subtasks here.
+fn keep_parents(tasks: &mut [Task], existing: &Existing) {
+    let apart = existing.apart.iter().filter(|apart| apart.field == "parent" && apart.here.is_null());
+    let apart: BTreeSet<&TaskId> = apart.map(|apart| &apart.task).collect();
+    let there = by_id(&existing.reading.tasks);
+    for task in tasks.iter_mut().filter(|task| apart.contains(&task.id)) {
+        if let Some(there) = there.get(&task.id) {
+            task.parent.clone_from(&there.parent);
+        }
+    }
 }
 
 /// Refuses to overwrite files of a folder that cannot be read.

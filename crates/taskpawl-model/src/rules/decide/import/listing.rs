@@ -112,8 +112,9 @@ impl Importing<'_> {
             let is_written = self.import.mode == ImportMode::Record;
             let mut apart = found.apart.clone();
             if is_written {
-                // A derived status is an exception: the source keeps its own word for it.
-                apart.retain(|field| field == "status");
+                // A derived status is an exception: the source keeps its own word for it. So is a task at the top level that an
+                // import could not put below its parent: the source keeps its place.
+                apart.retain(|field| matches!(field.as_str(), "status" | "parent"));
             }
             let mut record = found.record.record.clone();
             // Once the task has left that status, its status is one that was set here.
