@@ -1,6 +1,6 @@
 //! Pairs items with the records that tasks remember.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::ContentItem;
 use super::text::{folded, full, share_half, without_number, without_place, without_places};
@@ -22,6 +22,10 @@ pub(super) fn pairs<'m>(items: &'m [ContentItem], known: &'m Known) -> (Vec<Pair
         matching.beside(keys);
     }
     matching.by_changed_id();
+    for keys in &keys {
+        matching.in_gaps(keys, &matching.anchors_before());
+        matching.in_gaps(keys, &matching.anchors_behind());
+    }
     for keys in &keys {
         matching.in_order(keys);
     }
@@ -119,6 +123,18 @@ struct Matching<'m> {
     record_of: Vec<Option<usize>>,
 }
 
+/// The nearest pairs of items and of records, by the place of its record.
+struct Anchors {
+    items: Vec<Option<usize>>,
+    records: Vec<Option<usize>>,
+}
+
+/// Replaces a value if there is a new one. Returns the value.
+fn replace_some(last: &mut Option<usize>, new: Option<usize>) -> Option<usize> {
+    *last = new.or(*last);
+    *last
+}
+
 impl<'m> Matching<'m> {
     fn of(items: &'m [ContentItem], known: &'m Known) -> Self {
         let taken = vec![false; known.records().len()];
@@ -205,15 +221,61 @@ impl<'m> Matching<'m> {
         }
     }
 
-    /// Pairs the remaining items and records with equal keys in their order. Texts alone are only paired if there are as many items
-    /// as records: otherwise some items are new, and nothing tells which.
+    /// Returns the nearest pair before each item and each record.
+    fn anchors_before(&self) -> Anchors {
+        let mut last = None;
+        let items = self.record_of.iter().map(|record| replace_some(&mut last, *record)).collect();
+        let mut last = None;
+        let records =
+            (0..self.taken.len()).map(|place| replace_some(&mut last, self.taken[place].then_some(place)));
+        Anchors { items, records: records.collect() }
+    }
+
+    /// Returns the nearest pair behind each item and each record.
+    fn anchors_behind(&self) -> Anchors {
+        let mut last = None;
+        let mut items: Vec<Option<usize>> =
+            self.record_of.iter().rev().map(|record| replace_some(&mut last, *record)).collect();
+        let mut last = None;
+        let records = (0..self.taken.len()).rev();
+        let mut records: Vec<Option<usize>> =
+            records.map(|place| replace_some(&mut last, self.taken[place].then_some(place))).collect();
+        items.reverse();
+        records.reverse();
+        Anchors { items, records }
+    }
+
+    /// Pairs items and records with equal keys that stand beside the same pair, in their order.
+    fn in_gaps(&mut self, keys: &Keys, anchors: &Anchors) {
+        for (items, records) in keys.groups(self, false) {
+            let mut gaps: BTreeMap<Option<usize>, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+            for item in items {
+                gaps.entry(anchors.items[item]).or_default().0.push(item);
+            }
+            for record in records {
+                gaps.entry(anchors.records[record]).or_default().1.push(record);
+            }
+            for (items, records) in gaps.into_values() {
+                self.pair_all(keys.kind, &items, &records);
+            }
+        }
+    }
+
+    /// Pairs items and records. Texts alone are only paired if there are as many items as records: otherwise some items are new,
+    /// and nothing tells which.
+    fn pair_all(&mut self, kind: Kind, items: &[usize], records: &[usize]) {
+        if kind != Kind::Text || items.len() == records.len() {
+            for (item, record) in items.iter().zip(records) {
+                self.pair(*item, *record);
+            }
+        }
+    }
+
+    /// Pairs the remaining items and records with equal keys in their order, if there are as many items as records.
     fn in_order(&mut self, keys: &Keys) {
         for (items, records) in keys.groups(self, false) {
-            if keys.kind == Kind::Text && items.len() != records.len() {
-                continue;
-            }
-            for (item, record) in items.into_iter().zip(records) {
-                self.pair(item, record);
+            if items.len() == records.len() {
+                self.pair_all(keys.kind, &items, &records);
             }
         }
     }
