@@ -166,6 +166,8 @@ commands! {
         Doctor = "doctor" in doctor: ReadFiles,
         Prune = "prune" in prune: Change,
         Purge = "purge" in purge: Change,
+        Backup = "backup" in backup: ReadFiles,
+        Restore = "restore" in restore: Change,
         Schema = "schema" in schema: General,
         Completions = "completions" in completions: General,
         Man = "man" in man: General,

@@ -37,7 +37,7 @@ mod value;
 
 pub(crate) use agents::AgentConfig;
 pub(crate) use edit::{ConfigFile, SetError};
-pub(crate) use engines::RestateConfig;
+pub(crate) use engines::{FilesWord, RestateConfig};
 pub(crate) use error::ConfigError;
 pub(crate) use file::ColorWord;
 pub(crate) use key::{Key, NAMED};

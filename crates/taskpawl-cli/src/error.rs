@@ -363,6 +363,9 @@ impl CliError {
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
             Self::Run(RunError::MissingVariables { names, .. }) => Some(pass_variable(names)),
             Self::Run(RunError::RunsElsewhere { .. } | RunError::EngineSilent { .. }) => Some(join_hint()),
+            Self::Run(RunError::ProjectFiles { .. }) => {
+                Some("use `--files shared` with a directory that both sides have, or make it a repository".into())
+            }
             Self::Engine { .. } => {
                 Some("start the server, or name its address: `--restate-admin URL`".into())
             }

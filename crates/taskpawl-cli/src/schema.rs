@@ -402,6 +402,7 @@ fn task_work_fields() -> Value {
             "description": "Its calls run in a git worktree on a branch of the task, which ends with a commit",
         },
         "runsOn": {"$ref": "#/$defs/texts"},
+        "sends": {"$ref": "#/$defs/texts"},
         "sandbox": {"$ref": "#/$defs/sandbox"},
         "trustInputs": {"$ref": "#/$defs/texts"},
         "approval": {"$ref": "#/$defs/approval"},

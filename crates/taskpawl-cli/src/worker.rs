@@ -20,6 +20,7 @@ use crate::global::Global;
 pub struct WorkerHost {
     plans: Taskpawl,
     offer: Offer,
+    remote: Option<String>,
 }
 
 /// The reason why a worker cannot start, as a message for people.
@@ -41,11 +42,12 @@ impl From<CliError> for WorkerError {
 }
 
 impl WorkerHost {
-    /// Reads the configuration, the policy and the tools for a project. `offer` gets the tools.
+    /// Reads the configuration, the policy and the tools for a project. `offer` gets the tools. `remote` replaces the git remote of the
+    /// configuration, from which calls get their files.
     ///
     /// # Errors
     /// The configuration is invalid, or the sandbox cannot be enforced here.
-    pub fn open(project: &Path, mut offer: Offer) -> Result<Self, WorkerError> {
+    pub fn open(project: &Path, mut offer: Offer, remote: Option<String>) -> Result<Self, WorkerError> {
         let app = app().in_directory(project.to_owned());
         let root = fs::canonicalize(project)
             .map_err(|error| WorkerError(format!("failed to open `{}`: {error}", project.display())))?;
@@ -54,7 +56,8 @@ impl WorkerHost {
         let plans = app.held(builder, &SandboxArgs::default())?.open().map_err(CliError::from)?;
         plans.engine().probe_sandbox().map_err(|error| WorkerError(error.to_string()))?;
         offer.tools = plans.engine().tools().names().map(str::to_owned).collect();
-        Ok(Self { plans, offer })
+        let configured = app.config().map_err(WorkerError::from)?.restate().remote.clone();
+        Ok(Self { plans, offer, remote: remote.or(configured) })
     }
 
     /// Starts to execute calls. Waits until the programs of an earlier worker of the same name are gone.
@@ -62,7 +65,9 @@ impl WorkerHost {
     /// # Errors
     /// The directory for output files is unusable.
     pub async fn start(self) -> Result<LocalExecutor, WorkerError> {
-        let executor = LocalExecutor::open(self.plans.engine(), LocalOptions { offer: self.offer }).await;
+        let executor =
+            LocalExecutor::open(self.plans.engine(), LocalOptions { offer: self.offer, remote: self.remote })
+                .await;
         executor.map_err(|error| WorkerError(error.to_string()))
     }
 }

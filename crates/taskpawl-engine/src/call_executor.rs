@@ -18,6 +18,8 @@ use taskpawl_model::task::{
 };
 use taskpawl_model::value::{Map, RunId, TaskId};
 
+use crate::files_by_git::{ReturnedFiles, SentFiles};
+
 /// The identity of one start of a call. The key alone is the same for every start, so that a newer start can fence an older one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ticket {
@@ -41,6 +43,12 @@ pub struct SentCall {
     pub ticket: Ticket,
     /// The run that sends it.
     pub run: RunId,
+    /// The id of its store: the first part of the keys of its calls.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub store: String,
+    /// The fencing number of the store. A worker refuses a smaller one than it has seen, because the store was restored elsewhere.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fence: u64,
     /// Its task.
     pub task: TaskId,
     /// The attempt of the task.
@@ -59,6 +67,9 @@ pub struct SentCall {
     /// The paths that the task writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
+    /// The files with which it begins; without them it runs in the directory of the worker's project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<SentFiles>,
     /// Sandbox permissions that were granted to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRequest>,
@@ -70,6 +81,11 @@ pub struct SentCall {
     pub run_millis: Option<(u64, String)>,
     /// True if the run considers the call safe to repeat. The receiver also asks its own tool.
     pub is_repeatable: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde expects")]
+fn is_zero(fence: &u64) -> bool {
+    *fence == 0
 }
 
 /// The end of a [`SentCall`].
@@ -100,6 +116,9 @@ pub struct SentEnd {
     /// A hint that would probably let a failed call succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// Files in `writes` that it changed, for a call that began with files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<ReturnedFiles>,
 }
 
 /// A [`CallEnd`] as data.
@@ -169,6 +188,7 @@ impl SentEnd {
             changed: Vec::new(),
             changes_unknown: None,
             hint: None,
+            files: None,
         }
     }
 
@@ -238,6 +258,10 @@ pub trait CallExecutor: fmt::Debug + Send + Sync {
     /// Returns the status of each ticket.
     async fn status(&self, worker: &str, tickets: &[Ticket]) -> Result<Vec<TicketStatus>, ExecuteError>;
 
+    /// Returns the worker to which a ticket was sent, if the executor knows it. Only asked after a restore: commits of the lost store may
+    /// have started calls that the restored one does not know.
+    async fn find(&self, ticket: &Ticket) -> Result<Option<String>, ExecuteError>;
+
     /// Ends a call. Its end still comes from [`execute`](Self::execute).
     async fn stop(&self, worker: &str, ticket: &Ticket) -> Result<(), ExecuteError>;
 }
@@ -249,15 +273,23 @@ impl SentCall {
         StartInRun { run, task, attempt: *attempt, call: &call.id, start: self.ticket.start }.traceparent()
     }
 
-    /// Returns the SHA-256 of everything that does not depend on the time at which the call is sent, in hexadecimal. Of the progress of
-    /// the call only its approval counts: a coordinator that joins it has read the rest from the store.
+    /// Returns the SHA-256 of everything that depends neither on the time at which the call is sent nor on a restore of its store, in
+    /// hexadecimal. Its files are those of the project when it was sent. Of the progress of the call only its approval counts: a coordinator that joins it has read the rest from the store.
     ///
     /// # Panics
     /// Never: the call is plain data.
     pub fn content_hash(&self) -> String {
         let body = CallBody { approval: self.call.body.approval.clone(), ..CallBody::default() };
         let call = CallRecord { body: body.into(), ..self.call.clone() };
-        let timeless = Self { task_millis: None, run_millis: None, call, ..self.clone() };
+        let timeless = Self {
+            task_millis: None,
+            run_millis: None,
+            fence: 0,
+            store: String::new(),
+            files: None,
+            call,
+            ..self.clone()
+        };
         let text = serde_json::to_vec(&timeless).expect("BUG: a call is plain data");
         format!("{:x}", Sha256::digest(text))
     }

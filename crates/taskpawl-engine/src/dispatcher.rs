@@ -28,6 +28,7 @@ use crate::changes::Changed;
 use crate::engine::Engine;
 use crate::error::RunError;
 use crate::executor::{Ended, Executor, RunResources};
+use crate::files_by_git::ProjectFiles;
 use crate::liveness;
 use crate::notify::Notifier;
 use crate::observer::RunEvent;
@@ -154,6 +155,14 @@ impl Dispatcher {
             stops_seen: 0,
             record_read: Instant::now(),
         }
+    }
+
+    /// Sends calls with the files of the project.
+    pub(crate) fn with_files(mut self, files: Option<Arc<ProjectFiles>>) -> Self {
+        if let (Some(sender), Some(files)) = (self.sender.as_mut().and_then(Arc::get_mut), files) {
+            sender.carry(files);
+        }
+        self
     }
 
     pub(crate) async fn run(mut self) -> Result<(RunSummary, Notifier), RunError> {
@@ -340,12 +349,13 @@ impl Dispatcher {
         });
         match (choice, &self.sender) {
             (Choice::Worker(worker), Some(sender)) => {
-                let identity = (self.executor.idempotency_key(&started), self.run.clone());
+                let identity =
+                    (self.executor.idempotency_key(&started), self.run.clone(), self.executor.keys());
                 let tool = self.executor.tool(&started.call.spec.tool_name);
                 let now = self.manager.source().now();
                 let sent = leaving(&started, identity, deadline.as_ref(), tool, now);
                 let cancel = self.executor.token(started.key);
-                Box::pin(sender.send(worker, Leaving { started, sent, cancel }))
+                Box::pin(sender.send(worker, Leaving { started, sent, cancel, at: now }))
             }
             (Choice::Nowhere(why), _) => {
                 let ended = Box::new(unplaced(&started, why));
@@ -395,7 +405,7 @@ impl Dispatcher {
         let executor = &self.executor;
         let now = self.manager.source().now();
         let joined = self.adoption.begin(files, sender, found, |started| {
-            let identity = (executor.idempotency_key(started), self.run.clone());
+            let identity = (executor.idempotency_key(started), self.run.clone(), executor.keys());
             leaving(started, identity, None, executor.tool(&started.call.spec.tool_name), now)
         });
         for (run, calls) in joined {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use taskpawl_manager::{Error, Manager};
 use taskpawl_model::task::{ActorKind, SandboxRequest};
 use taskpawl_tools::{
@@ -13,11 +14,13 @@ use taskpawl_tools::{
 };
 
 use crate::artifacts::ArtifactStore;
+use crate::call_places::CallPlaces;
 use crate::error::RunError;
 use crate::executor::widening;
 use crate::keys::KeySource;
 use crate::observer::{Observer, RunEvent};
 use crate::output::Output;
+use crate::placements;
 use crate::private_tmp::{self, PrivateTmp};
 use crate::recovery;
 use crate::remembered::RememberedGrants;
@@ -235,6 +238,24 @@ impl Engine {
     /// Returns access to the output files of calls.
     pub fn output(&self) -> Output {
         Output::new(&self.project.files)
+    }
+
+    /// Returns the places of the calls that are with workers, for a backup of the store.
+    pub fn exported_places(&self) -> Map<String, Value> {
+        placements::export(&self.project.files)
+    }
+
+    /// Writes the places of a backup that is restored, so that the next run joins those calls.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn import_places(&self, places: &Map<String, Value>) -> io::Result<()> {
+        placements::import(&self.project.files, places)
+    }
+
+    /// Returns the workers of the calls that run now.
+    pub fn call_places(&self) -> CallPlaces {
+        CallPlaces::of(self.project.files.clone())
     }
 
     /// Returns why calls with a request would be refused if they started now, even after an approval.

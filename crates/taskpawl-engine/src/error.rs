@@ -22,6 +22,12 @@ pub enum RunError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// The files of the project cannot reach workers.
+    #[error("failed to prepare the files of the project: {why}")]
+    ProjectFiles {
+        /// The reason.
+        why: String,
+    },
     /// Calls of a run that was killed run on workers, and this run has no engine to join them.
     #[error("calls of a run that was killed still run on workers: {}", list(.tasks))]
     RunsElsewhere {

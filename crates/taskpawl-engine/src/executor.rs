@@ -28,11 +28,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::asking::{Artifacts, StartQuestions};
 use crate::broker::Broker;
-use crate::call_executor::SentCall;
+use crate::call_executor::{SentCall, Ticket};
 use crate::changes::{Changed, Writers};
 use crate::conversion;
 use crate::engine::Engine;
 use crate::faults::{self, Fault};
+use crate::files_by_git::{CallTree, ReturnedFiles, SentFiles, WorkerTrees};
 use crate::journal::FileJournal;
 use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Output, StoredResult};
@@ -43,6 +44,7 @@ use crate::spans::{RunSpan, TaskSpans};
 use crate::unpassed;
 use crate::variables::{RunVariables, VariableValues};
 use crate::worktrees::RunWorktrees;
+use crate::worktrees::git::{GitError, GitResult};
 
 /// Time limit of a call if neither the call, its task nor its tool has one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
@@ -82,6 +84,8 @@ pub(crate) struct Ended {
     pub(crate) hint: Option<String>,
     /// Set if the files that the cache of the task covers have changed since the claim. The success is then not cached.
     pub(crate) inputs_changed: bool,
+    /// Files that a call with a work tree of its own changed.
+    pub(crate) files: Option<ReturnedFiles>,
     /// The worker that ran the call; `None` for this process.
     pub(crate) worker: Option<String>,
     /// True if the call never left, because the engine was silent.
@@ -105,6 +109,8 @@ pub(crate) struct RunResources {
     pub(crate) span: RunSpan,
     /// Directories for artifacts; `None` if the host keeps none.
     pub(crate) artifacts: Option<Arc<ArtifactDirs>>,
+    /// The work trees of calls of other processes that bring their files.
+    pub(crate) trees: Option<Arc<WorkerTrees>>,
 }
 
 /// Turns calls that the store has recorded as started into futures.
@@ -229,7 +235,9 @@ impl Executor {
         let run_context = Arc::clone(&self.run_context);
         let artifacts = Artifacts::default();
         context.artifacts = Some(artifacts.sink(&run_context.resources.vault));
-        let scans = CallScans::of(&started, &context, &run_context.writers);
+        let files = sent.and_then(|sent| Some((sent.files.clone()?, sent.ticket.clone())));
+        // Git tells the changes of a work tree of its own.
+        let scans = CallScans::of(&started, &context, &run_context.writers).filter(|_| files.is_none());
         let StartedCall { task, generation, round, .. } = &started;
         let task_id = task.clone();
         let rework = started.call.body.rework_round();
@@ -251,7 +259,17 @@ impl Executor {
                 None => None,
             };
             let (begin, begin_at) = (Instant::now(), source.now());
-            let entered = run_context.worktrees.enter(&started, &mut context).await;
+            let mut tree = None;
+            let entered = match files {
+                None => run_context.worktrees.enter(&started, &mut context).await,
+                Some((files, ticket)) => {
+                    let entered = run_context.enter_sent(files, &mut context).await;
+                    entered.map(|(own, confinement)| {
+                        tree = Some((own, ticket, started.spec.writes.clone()));
+                        Some(confinement)
+                    })
+                }
+            };
             context.artifact_dirs = run_context.artifact_dirs(&started).await;
             let of_artifacts = run_context.widening_for_artifacts(context.artifact_dirs.as_deref());
             let broker = Broker::open(call_manager, vault, &started);
@@ -321,10 +339,21 @@ impl Executor {
             }
             let (lasted, time_spent) =
                 (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
-            let (changed, inputs_changed) = match &scans {
+            let (mut changed, inputs_changed) = match &scans {
                 Some(scans) => scans.after(before, cache, &end).await,
                 None => Default::default(),
             };
+            let (mut end, mut files) = (end, None);
+            if let Some((tree, ticket, writes)) = tree {
+                match run_context.leave_sent(tree, ticket, writes).await {
+                    Ok((returned, others)) => (files, changed.files) = (returned, others),
+                    // Its work is lost, so it has not succeeded.
+                    Err(error) if matches!(end, CallEnd::Succeeded(_)) => {
+                        end = failed(error.class, error.message, None);
+                    }
+                    Err(_) => {}
+                }
+            }
             // Usage comes from the tool and may contain a secret, like a result.
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(usage) = &mut usage {
@@ -347,6 +376,7 @@ impl Executor {
                 inputs_changed,
                 worker: None,
                 is_unsent: false,
+                files,
             }
         })
     }
@@ -419,6 +449,10 @@ impl Executor {
         let own = own.filter(|_| of_tool.is_none() || started.call.spec.timeout.is_some());
         let ends = [own, of_tool, of_task, of_run].into_iter().flatten();
         ends.min_by_key(|(time, _)| *time).unwrap_or((Duration::ZERO, Limit::Default))
+    }
+
+    pub(crate) fn keys(&self) -> &KeySpace {
+        &self.run_context.resources.keys
     }
 
     pub(crate) fn idempotency_key(&self, started: &StartedCall) -> String {
@@ -506,6 +540,26 @@ impl RunContext {
         let own = self.resources.artifacts.as_deref();
         let other = dirs.filter(|dirs| Some(*dirs) != own);
         Widening { write: other.map(|dirs| dirs.of_run.clone()).into_iter().collect(), ..Widening::default() }
+    }
+
+    async fn enter_sent(
+        &self,
+        files: SentFiles,
+        context: &mut CallContext,
+    ) -> GitResult<(CallTree, Arc<Confinement>)> {
+        let trees =
+            self.resources.trees.as_ref().ok_or_else(|| GitError::new("there is no remote for files"))?;
+        trees.enter(files, context, &self.resources.confinement).await
+    }
+
+    async fn leave_sent(
+        &self,
+        tree: CallTree,
+        ticket: Ticket,
+        writes: Vec<String>,
+    ) -> GitResult<(Option<ReturnedFiles>, Vec<String>)> {
+        let trees = self.resources.trees.as_ref().expect("BUG: a work tree comes from a repository");
+        trees.leave(tree, ticket, writes).await
     }
 
     /// Returns the template for the contexts of calls.

@@ -11,6 +11,7 @@ mod asking;
 mod broker;
 mod cache_layers;
 mod call_executor;
+mod call_places;
 mod changes;
 mod clock;
 mod conversion;
@@ -24,6 +25,7 @@ mod executor;
 pub mod faults;
 #[cfg(not(feature = "faults"))]
 mod faults;
+mod files_by_git;
 mod fingerprint;
 mod isolation;
 mod journal;
@@ -70,10 +72,12 @@ pub use cache_layers::CacheLayers;
 pub use call_executor::{
     CallExecutor, ExecuteError, Offer, SentCall, SentEnd, SentOutcome, Ticket, TicketStatus,
 };
+pub use call_places::CallPlaces;
 pub use clock::RunSource;
 pub use engine::{Engine, Project};
 pub use env_file::EnvFileError;
 pub use error::RunError;
+pub use files_by_git::{FilesOutline, ReturnedFiles, SentFiles, leftover_refs, outline, remove_refs};
 pub use keys::KeySource;
 pub use local_executor::{LocalExecutor, LocalOptions};
 pub use observer::{CallFailure, Observer, OutputStream, RunEvent};

@@ -1,5 +1,6 @@
 //! Executes the calls of other processes with the tools, the sandbox and the secrets of this one.
 
+mod fences;
 mod seen;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,10 +20,12 @@ use crate::engine::Engine;
 use crate::error::RunError;
 use crate::executor::{Ended, Executor, RunResources, is_repeatable};
 use crate::faults::{self, Fault};
+use crate::files_by_git::WorkerTrees;
 use crate::liveness::LiveRun;
 use crate::private_tmp::PrivateTmp;
 use crate::spans::RunSpan;
 use crate::variables::{RunVariables, VariableValues};
+use fences::Fences;
 use seen::{SeenTickets, Sighting};
 
 /// The number of ended calls whose ends are kept for callers that join late.
@@ -39,6 +42,8 @@ const MAX_END_BYTES: usize = 16 << 20;
 pub struct LocalOptions {
     /// Its services. The name is unique among the executors of a project on this machine.
     pub offer: Offer,
+    /// The git remote of calls that bring their files; without one such calls are refused.
+    pub remote: Option<String>,
 }
 
 /// Executes calls of other processes here.
@@ -55,6 +60,7 @@ pub struct LocalExecutor {
     calls: watch::Sender<()>,
     live: LiveRun,
     private: Option<PrivateTmp>,
+    takes_files: bool,
 }
 
 #[derive(Debug)]
@@ -62,6 +68,7 @@ struct Table {
     executor: Executor,
     calls: BTreeMap<Ticket, Known>,
     seen: SeenTickets,
+    fences: Fences,
     ended: VecDeque<(Ticket, usize)>,
     kept_bytes: usize,
     next_key: u32,
@@ -91,7 +98,7 @@ impl LocalExecutor {
     /// # Errors
     /// The directory for locks and output files is unusable.
     pub async fn open(engine: &Engine, options: LocalOptions) -> Result<Self, RunError> {
-        let LocalOptions { offer } = options;
+        let LocalOptions { offer, remote } = options;
         let run = RunId::from(format!("worker-{}", offer.worker));
         let temporary = engine.temporary_base();
         let (files, supervision) = (engine.project.files.clone(), engine.supervision.clone());
@@ -109,6 +116,7 @@ impl LocalExecutor {
         let (programs, vault) = (live.programs().clone(), engine.vault());
         programs.filter_output(Arc::new(vault.clone()));
         let variables = RunVariables::default();
+        let takes_files = remote.is_some();
         let resources = RunResources {
             programs,
             vault,
@@ -117,16 +125,19 @@ impl LocalExecutor {
             variables,
             digests: Arc::default(),
             span: RunSpan::new(&run),
+            trees: trees_of(engine, &offer.worker, remote).await?,
             confinement: Arc::new(confinement),
             // The directories of runs are on the machine of the store.
             artifacts: None,
         };
         let seen = SeenTickets::open(&engine.project.files, &offer.worker)?;
+        let fences = Fences::open(&engine.project.files, &offer.worker)?;
         let executor = Executor::new(engine, (run, &engine.manager), resources, None, None);
         let table = Table {
             executor,
             calls: BTreeMap::new(),
             seen,
+            fences,
             ended: VecDeque::new(),
             kept_bytes: 0,
             next_key: 0,
@@ -139,6 +150,7 @@ impl LocalExecutor {
             calls: watch::Sender::new(()),
             live,
             private,
+            takes_files,
         })
     }
 
@@ -183,6 +195,18 @@ impl LocalExecutor {
         if !faults::is_on(Fault::NoFencing) && table.calls.keys().any(|known| is_newer(known, &call.ticket)) {
             return Begin::Refused(self.refused("fenced", "a newer start of the same call has arrived"));
         }
+        match table.fences.admit(&call.store, call.fence) {
+            Ok(true) => {}
+            Ok(false) => {
+                return Begin::Refused(
+                    self.refused("fenced", "its store was restored from a backup, and continues there"),
+                );
+            }
+            Err(error) => {
+                let why = format!("failed to record the fencing number of the store: {error}");
+                return Begin::Refused(self.refused("io", &why));
+            }
+        }
         if let Some(refusal) = self.refusal(call) {
             return Begin::Refused(refusal);
         }
@@ -222,6 +246,7 @@ impl LocalExecutor {
     }
 
     /// Registers a call and starts it. A call that another request has started meanwhile is joined.
+    #[expect(clippy::disallowed_methods, reason = "`calls` counts it, and `close` waits for the count")]
     fn start(&self, call: SentCall) -> watch::Receiver<Option<SentEnd>> {
         let mut table = self.table();
         if let Some(known) = table.calls.get(&call.ticket)
@@ -270,6 +295,11 @@ impl LocalExecutor {
         if spec.plan_access.is_some() {
             return Some(
                 self.refused("engine", "`planAccess` does not reach beyond the machine of the store"),
+            );
+        }
+        if call.files.is_some() && !self.takes_files {
+            return Some(
+                self.refused("files", "it has no remote for files: start it with `--files-remote URL`"),
             );
         }
         if self.engine.tools.get(&spec.tool_name).is_none() {
@@ -356,6 +386,21 @@ impl Table {
     }
 }
 
+/// Opens the repository of calls that bring their files.
+async fn trees_of(
+    engine: &Engine,
+    worker: &str,
+    remote: Option<String>,
+) -> Result<Option<Arc<WorkerTrees>>, RunError> {
+    let Some(remote) = remote else { return Ok(None) };
+    let files = engine.project.files.clone();
+    let trees = engine.worktrees.of_worker(worker).unwrap_or_else(|| files.join("trees"));
+    let opened = tokio::task::spawn_blocking(move || WorkerTrees::open(&files, trees, &remote)).await;
+    let opened =
+        opened.map_err(|error| error.to_string()).and_then(|opened| opened.map_err(|error| error.message));
+    opened.map(|trees| Some(Arc::new(trees))).map_err(|why| RunError::ProjectFiles { why })
+}
+
 fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -376,7 +421,7 @@ async fn joined(mut end: watch::Receiver<Option<SentEnd>>, worker: &str) -> Sent
 }
 
 fn sent_end(ended: Ended, worker: &str) -> SentEnd {
-    let Ended { end, took, usage, cut, artifacts, changed, hint, .. } = ended;
+    let Ended { end, took, usage, cut, artifacts, changed, hint, files, .. } = ended;
     let mut outcome = SentOutcome::from(end);
     let mut hint = hint;
     if let SentOutcome::Failed { error, .. } = &mut outcome {
@@ -395,6 +440,7 @@ fn sent_end(ended: Ended, worker: &str) -> SentEnd {
         changed: changed.files,
         changes_unknown: changed.unknown,
         hint,
+        files,
     };
     let bytes = serde_json::to_vec(&end).map_or(0, |text| text.len());
     if bytes <= MAX_END_BYTES {
@@ -423,6 +469,12 @@ impl CallExecutor for LocalExecutor {
             Some(_) => TicketStatus::Running,
         };
         Ok(tickets.iter().map(status).collect())
+    }
+
+    async fn find(&self, ticket: &Ticket) -> Result<Option<String>, ExecuteError> {
+        let table = self.table();
+        let is_known = table.calls.contains_key(ticket) || table.seen.has(ticket);
+        Ok(is_known.then(|| self.offer.worker.clone()))
     }
 
     async fn stop(&self, _worker: &str, ticket: &Ticket) -> Result<(), ExecuteError> {

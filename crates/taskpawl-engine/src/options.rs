@@ -70,6 +70,9 @@ pub struct RunOptions {
     pub no_cache: bool,
     /// Executes calls in other processes; without it all calls run here.
     pub elsewhere: Option<Arc<dyn CallExecutor>>,
+    /// The git remote through which calls that leave get the files of the project, and return those that they declare in `writes`.
+    /// Without it both sides have the same files.
+    pub files_remote: Option<String>,
     /// Stops the run on request.
     pub control: RunControl,
     /// Parameters, stored in the run record.

@@ -1,13 +1,15 @@
 //! The workers to which a run has sent its calls, in a file beside its lock: another run joins the calls of a run that was killed.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use taskpawl_model::task::CallRecord;
 use taskpawl_model::value::{CallId, RunId, TaskId};
 
@@ -53,7 +55,7 @@ impl Placements {
 
 /// The calls that dead runs had sent, read once for each run.
 #[derive(Debug, Default)]
-pub(crate) struct KnownPlacements(BTreeMap<RunId, BTreeMap<(TaskId, CallId), Placement>>);
+pub(crate) struct KnownPlacements(BTreeMap<RunId, BTreeMap<(TaskId, CallId, u32), Placement>>);
 
 impl KnownPlacements {
     /// Returns the placement of the last start of a call.
@@ -65,15 +67,17 @@ impl KnownPlacements {
         call: &CallRecord,
     ) -> Option<&Placement> {
         let known = self.0.entry(run.clone()).or_insert_with(|| read(&path(files, run)));
-        let placement = known.get(&(task.clone(), call.id.clone()))?;
-        (placement.ticket.start == call.body.attempts).then_some(placement)
+        known.get(&(task.clone(), call.id.clone(), call.body.attempts))
     }
 }
 
-/// Returns whether a run, alive or dead, has sent calls and is not over.
-pub(crate) fn are_any(files: &Path) -> bool {
+/// Returns the files of the runs, alive or dead, that have sent calls and are not over.
+pub(crate) fn paths(files: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(files.join("runs")).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).any(|path| path.extension().is_some_and(|end| end == ENDING))
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == ENDING))
+        .collect()
 }
 
 /// Removes the file of a run that is over.
@@ -86,10 +90,42 @@ fn path(files: &Path, run: &RunId) -> PathBuf {
     files.join("runs").join(format!("{run}.{ENDING}"))
 }
 
-/// Reads the last placement of each call. A line that was cut by a kill names a call that was not sent.
-fn read(path: &Path) -> BTreeMap<(TaskId, CallId), Placement> {
+/// Reads the placements of all starts: a store that was restored may not know the last ones. A line that was cut by a kill names a call
+/// that was not sent.
+fn read(path: &Path) -> BTreeMap<(TaskId, CallId, u32), Placement> {
     let Ok(file) = File::open(path) else { return BTreeMap::new() };
     let lines = BufReader::new(file).lines().map_while(Result::ok);
     let placements = lines.filter_map(|line| serde_json::from_str::<Placement>(&line).ok());
-    placements.map(|placement| ((placement.task.clone(), placement.call.clone()), placement)).collect()
+    let start =
+        |placement: &Placement| (placement.task.clone(), placement.call.clone(), placement.ticket.start);
+    placements.map(|placement| (start(&placement), placement)).collect()
+}
+
+/// The placements of the calls of all runs that are not over, as text for a backup of the store.
+pub(crate) fn export(files: &Path) -> Map<String, Value> {
+    let mut runs = Map::new();
+    for path in paths(files) {
+        // A run that ends meanwhile removes its file, and its calls have ended.
+        if let (Some(run), Ok(text)) = (path.file_stem().and_then(OsStr::to_str), fs::read_to_string(&path)) {
+            runs.insert(run.to_owned(), Value::String(text));
+        }
+    }
+    runs
+}
+
+/// Writes the placements of a backup, so that runs join the calls that were with workers when it was made.
+pub(crate) fn import(files: &Path, runs: &Map<String, Value>) -> io::Result<()> {
+    taskpawl_tools::make_private_directories(&files.join("runs"))?;
+    for (run, text) in runs {
+        let is_plain = !run.is_empty() && run.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        let Some(text) = text.as_str().filter(|_| is_plain) else { continue };
+        let new = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path(files, &RunId::from(run.clone())));
+        new?.write_all(text.as_bytes())?;
+    }
+    Ok(())
 }

@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::error::RunError;
 use crate::executor::RunResources;
 use crate::faults::{self, Fault};
+use crate::files_by_git::ProjectFiles;
 use crate::late_files::LateSearch;
 use crate::liveness::{self, LiveRun};
 use crate::notify::{Notifier, NotifyContext};
@@ -85,11 +86,13 @@ impl Engine {
             digests,
             span: span.clone(),
             artifacts,
+            trees: None,
         };
+        let files = engine.project_files(&id, &options).await?;
         // Boxed to keep the future of `run_all_ready` small for its callers.
         let run = async {
-            Box::pin(Dispatcher::new(&engine, held, manager.clone(), id.clone(), &options, notifier).run())
-                .await
+            let dispatcher = Dispatcher::new(&engine, held, manager.clone(), id.clone(), &options, notifier);
+            Box::pin(dispatcher.with_files(files.clone()).run()).await
         };
         let (mut summary, notifier) = span.enter(run).await?;
         let warnings = notifier.finish(&summary).await;
@@ -108,6 +111,14 @@ impl Engine {
                 // Programs may leave millions of files. A failure leaves them to a later run.
                 let _ = tokio::task::spawn_blocking(move || private.finished()).await;
             }
+        }
+        if let Some(files) = files
+            && let Err(error) = files.cleared().await
+            && let Some(observer) = &options.observer
+        {
+            let message =
+                format!("the files of the run stay on the remote: {error}; `doctor --fix` removes them");
+            observer.event(&RunEvent::Warning { message });
         }
         summary.late_files = of_killed.into_iter().chain(late.of_this_run().await).collect();
         placements::forget(&engine.project.files, &id);
@@ -153,6 +164,24 @@ impl Engine {
             self.manager.command(Command::PolicyKnown { tasks })?;
         }
         Ok(())
+    }
+
+    /// Opens the way of the project's files to workers, if the run has one.
+    async fn project_files(
+        &self,
+        run: &RunId,
+        options: &RunOptions,
+    ) -> Result<Option<Arc<ProjectFiles>>, RunError> {
+        let (Some(remote), Some(_)) = (options.files_remote.clone(), &options.elsewhere) else {
+            return Ok(None);
+        };
+        let (root, files, run) = (self.project.root.clone(), self.project.files.clone(), run.clone());
+        let opened =
+            tokio::task::spawn_blocking(move || ProjectFiles::open(&root, &remote, &files, &run)).await;
+        let opened = opened
+            .map_err(|error| error.to_string())
+            .and_then(|opened| opened.map_err(|error| error.message));
+        opened.map(|files| Some(Arc::new(files))).map_err(|why| RunError::ProjectFiles { why })
     }
 
     fn notifier(
@@ -259,7 +288,7 @@ impl Engine {
     /// Returns the calls of dead runs that workers still execute.
     pub(crate) fn calls_elsewhere(&self) -> Result<Vec<CallElsewhere>, Error> {
         // Only runs with an engine leave such a file; others need no second look at their tasks.
-        if !placements::are_any(&self.project.files) {
+        if placements::paths(&self.project.files).is_empty() {
             return Ok(Vec::new());
         }
         Ok(self.recovery().plan(&self.manager, None)?.elsewhere().to_vec())

@@ -1,6 +1,7 @@
 //! Sends calls of a run to workers, and joins those of runs that were killed.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,26 +10,33 @@ use serde_json::Value;
 use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::run::recovery::CallElsewhere;
 use taskpawl_model::run::run_loop::Deadline;
-use taskpawl_model::task::{ARTIFACTS_TOOL, CallError, LOCAL_LABEL, MERGE_TOOL, WORKTREE_TOOL};
+use taskpawl_model::task::{ARTIFACTS_TOOL, CallError, KeySpace, LOCAL_LABEL, MERGE_TOOL, WORKTREE_TOOL};
 use taskpawl_model::value::{RunId, Timestamp};
 use taskpawl_tools::RegisteredTool;
 use tokio_util::sync::CancellationToken;
 
-use crate::call_executor::{CallExecutor, ExecuteError, Offer, SentCall, SentEnd, Ticket};
+use crate::call_executor::{CallExecutor, ExecuteError, Offer, SentCall, SentEnd, SentOutcome, Ticket};
 use crate::changes::Changed;
 use crate::executor::{Ended, is_repeatable};
+use crate::files_by_git::{ProjectFiles, SentFiles};
 use crate::placements::{Placement, Placements};
+use crate::worktrees::git::{GitError, GitResult};
 
 /// Time for the answer of a worker whose call was stopped: the grace period of its programs, and the way back.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time after a restore in which each call is looked up first: as long as engines keep the results of calls.
+const RESTORED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Decides which calls of a run leave, and sends them.
 #[derive(Debug)]
 pub(crate) struct Sender {
     executor: Arc<dyn CallExecutor>,
-    placements: Placements,
+    placements: Arc<Placements>,
     /// The number of calls of this run on each worker.
     load: Arc<Mutex<BTreeMap<String, usize>>>,
+    /// The way of the project's files; `None` if workers have them.
+    files: Option<Arc<ProjectFiles>>,
 }
 
 /// The place of a call.
@@ -46,6 +54,8 @@ pub(crate) struct Leaving {
     pub(crate) started: StartedCall,
     pub(crate) sent: SentCall,
     pub(crate) cancel: CancellationToken,
+    /// The time at which it leaves.
+    pub(crate) at: Timestamp,
 }
 
 /// The end of a call that was sent.
@@ -58,7 +68,17 @@ pub(crate) enum Returned {
 
 impl Sender {
     pub(crate) fn new(executor: Arc<dyn CallExecutor>, files: &Path, run: &RunId) -> Self {
-        Self { executor, placements: Placements::new(files, run), load: Arc::default() }
+        Self {
+            executor,
+            placements: Arc::new(Placements::new(files, run)),
+            load: Arc::default(),
+            files: None,
+        }
+    }
+
+    /// Sends calls with these files from now on.
+    pub(crate) fn carry(&mut self, files: Arc<ProjectFiles>) {
+        self.files = Some(files);
     }
 
     /// Chooses the place of a call: the worker with the most free slots among those that have its labels and its tool.
@@ -97,23 +117,38 @@ impl Sender {
         worker: String,
         leaving: Leaving,
     ) -> impl Future<Output = Returned> + Send + 'static {
-        let Leaving { started, sent, cancel } = leaving;
-        let placement = Placement {
+        let Leaving { started, mut sent, cancel, at } = leaving;
+        let mut placement = Placement {
             task: started.task.clone(),
             call: started.call.id.clone(),
             ticket: sent.ticket.clone(),
             worker: worker.clone(),
         };
-        let noted = self.placements.note(&placement);
-        let (executor, load) = (Arc::clone(&self.executor), Arc::clone(&self.load));
+        let (noted, placements) = (self.placements.note(&placement), Arc::clone(&self.placements));
+        let (executor, load, files) =
+            (Arc::clone(&self.executor), Arc::clone(&self.load), self.files.clone());
         *load.lock().unwrap_or_else(PoisonError::into_inner).entry(worker.clone()).or_default() += 1;
         async move {
             let begin = Instant::now();
             let ticket = sent.ticket.clone();
             let is_repeatable = sent.is_repeatable;
-            let end = match noted {
-                Ok(()) => executed(&*executor, &worker, sent, &ticket, &cancel, is_repeatable).await,
-                Err(error) => {
+            let place = match noted {
+                Ok(()) if is_restored(&sent, at) => found(&*executor, &placements, &mut placement).await,
+                noted => Ok(noted),
+            };
+            let end = match place {
+                Err(error) => Err(error),
+                Ok(Ok(())) => match pushed(files.as_ref(), &started).await {
+                    Err(error) => Ok(SentEnd::refused(error.class, error.message, &placement.worker)),
+                    Ok(own) => {
+                        sent.files = own;
+                        let end =
+                            executed(&*executor, &placement.worker, sent, &ticket, &cancel, is_repeatable)
+                                .await;
+                        taken_back(files.as_ref(), end, &started).await
+                    }
+                },
+                Ok(Err(error)) => {
                     let why = format!("failed to record the worker of the call: {error}");
                     Ok(SentEnd::refused("io", why, &worker))
                 }
@@ -141,14 +176,70 @@ impl Sender {
         started: StartedCall,
         sent: SentCall,
     ) -> impl Future<Output = Returned> + Send + 'static {
-        let executor = Arc::clone(&self.executor);
+        let (executor, files) = (Arc::clone(&self.executor), self.files.clone());
         async move {
             let begin = Instant::now();
-            match executor.execute(&placement.worker, sent).await {
+            let end = executor.execute(&placement.worker, sent).await;
+            match taken_back(files.as_ref(), end, &started).await {
                 Ok(end) => Returned::Ended(Box::new(ended(&started, end, begin.elapsed()))),
                 Err(error) => Returned::Abandoned(error.to_string()),
             }
         }
+    }
+}
+
+/// Returns the files with which a call begins.
+async fn pushed(files: Option<&Arc<ProjectFiles>>, started: &StartedCall) -> GitResult<Option<SentFiles>> {
+    let Some(files) = files.map(Arc::clone) else { return Ok(None) };
+    let sends = started.spec.sends.clone();
+    let pushed = tokio::task::spawn_blocking(move || files.push(&sends)).await;
+    pushed.map_err(|error| GitError::new(error.to_string()))?.map(Some)
+}
+
+/// Writes the files of a call into the project, before its end is committed.
+async fn taken_back(
+    files: Option<&Arc<ProjectFiles>>,
+    end: Result<SentEnd, ExecuteError>,
+    started: &StartedCall,
+) -> Result<SentEnd, ExecuteError> {
+    let mut end = end?;
+    let Some(returned) = end.files.take() else { return Ok(end) };
+    let taken = match files.map(Arc::clone) {
+        Some(files) => {
+            let writes = started.spec.writes.clone();
+            let taken = tokio::task::spawn_blocking(move || files.take_back(&returned, &writes)).await;
+            taken.unwrap_or_else(|error| Err(GitError::new(error.to_string())))
+        }
+        None => Err(GitError::new("the call brought files back, and this run has no remote for them")),
+    };
+    if let Err(error) = taken {
+        // A call that failed keeps its own error.
+        if let SentOutcome::Succeeded { result } = end.outcome {
+            let error = CallError::new(error.class, error.message);
+            end.outcome = SentOutcome::Failed { error, result: Some(result) };
+        }
+    }
+    Ok(end)
+}
+
+/// Returns whether the store was restored so short a time ago that calls which it does not know may run on workers.
+fn is_restored(sent: &SentCall, now: Timestamp) -> bool {
+    let age = u64::try_from(now.timestamp_millis()).unwrap_or_default().saturating_sub(sent.fence);
+    sent.fence > 0 && Duration::from_millis(age) < RESTORED_FOR
+}
+
+/// Replaces the worker of a placement with the one that knows its ticket, if there is one.
+async fn found(
+    executor: &dyn CallExecutor,
+    placements: &Placements,
+    placement: &mut Placement,
+) -> Result<io::Result<()>, ExecuteError> {
+    match executor.find(&placement.ticket).await? {
+        Some(worker) if worker != placement.worker => {
+            placement.worker = worker;
+            Ok(placements.note(placement))
+        }
+        _ => Ok(Ok(())),
     }
 }
 
@@ -179,7 +270,8 @@ async fn executed(
 }
 
 fn ended(started: &StartedCall, end: SentEnd, took: Duration) -> Ended {
-    let SentEnd { outcome, worker, millis, usage, cut, artifacts, changed, changes_unknown, hint } = end;
+    let SentEnd { outcome, worker, millis, usage, cut, artifacts, changed, changes_unknown, hint, files: _ } =
+        end;
     Ended {
         key: started.key,
         attempt: started.attempt,
@@ -196,6 +288,7 @@ fn ended(started: &StartedCall, end: SentEnd, took: Duration) -> Ended {
         inputs_changed: false,
         worker: Some(worker),
         is_unsent: false,
+        files: None,
     }
 }
 
@@ -217,7 +310,7 @@ fn nowhere(labels: &[String], tool: &str, has_no_label: bool) -> String {
 /// Returns a started call as it leaves.
 pub(crate) fn leaving(
     started: &StartedCall,
-    (key, run): (String, RunId),
+    (key, run, keys): (String, RunId, &KeySpace),
     deadline: Option<&Deadline>,
     tool: Option<&RegisteredTool>,
     now: Timestamp,
@@ -231,6 +324,8 @@ pub(crate) fn leaving(
     SentCall {
         ticket: Ticket { key, start: started.call.body.attempts },
         run,
+        store: keys.project.clone(),
+        fence: keys.fence,
         task: started.task.clone(),
         attempt: started.attempt,
         generation: started.generation,
@@ -239,6 +334,7 @@ pub(crate) fn leaving(
         args: started.args.clone(),
         plan: started.plan.as_deref().map(str::to_owned),
         writes: started.spec.writes.clone(),
+        files: None,
         sandbox: started.sandbox.clone(),
         task_millis: started.deadline.map(left),
         run_millis: deadline.map(|deadline| (left(deadline.at), deadline.message.clone())),

@@ -3,7 +3,7 @@
 mod commit;
 mod diff;
 mod fit;
-mod git;
+pub(crate) mod git;
 mod merge;
 mod orphans;
 mod tree;
@@ -51,6 +51,11 @@ pub(crate) fn base_of(all: &Path, root: &Path) -> PathBuf {
 impl Worktrees {
     pub(crate) fn new(root: &Path, all: Option<&Path>) -> Self {
         Self { root: root.to_owned(), base: all.map(|all| base_of(all, root)) }
+    }
+
+    /// Returns the directory for work trees of a worker: a place that the sandbox does not hide.
+    pub(crate) fn of_worker(&self, worker: &str) -> Option<PathBuf> {
+        self.base.as_ref().map(|base| base.join(format!("worker~{worker}")))
     }
 
     fn base(&self) -> GitResult<&Path> {

@@ -183,6 +183,12 @@ pub struct Running {
     pub call: CallId,
     /// The tool of the call.
     pub tool: String,
+    /// The number of the current start, which tells programs that know the places of calls which one this is.
+    #[serde(skip)]
+    pub start: u32,
+    /// The worker that runs it; absent for the machine of the store, and where the program has not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// The start time of the current start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -472,6 +478,8 @@ impl Gatherer<'_> {
                 name: task.spec.name.clone(),
                 call: call.id,
                 tool: call.spec.tool_name.clone(),
+                start: call.body.attempts,
+                worker: None,
                 started_at: call.body.started_at,
             }))
         })

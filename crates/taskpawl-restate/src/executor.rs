@@ -216,6 +216,19 @@ impl CallExecutor for RestateExecutor {
         Ok(all)
     }
 
+    async fn find(&self, ticket: &Ticket) -> Result<Option<String>, ExecuteError> {
+        let query = format!(
+            "SELECT target_service_name FROM sys_invocation WHERE idempotency_key = '{}'",
+            header_key(ticket)
+        );
+        let asked = self.admin.json(Method::POST, "/query", &json!({"query": query})).await;
+        let answer = asked.map_err(|error| ExecuteError::NotSent(error.to_string()))?;
+        let rows = answer["rows"].as_array().into_iter().flatten();
+        let own = service_name(&self.pool, "");
+        let mut workers = rows.filter_map(|row| row["target_service_name"].as_str()?.strip_prefix(&own));
+        Ok(workers.next().map(str::to_owned))
+    }
+
     async fn stop(&self, worker: &str, ticket: &Ticket) -> Result<(), ExecuteError> {
         let path = format!("/{}/stop", service_name(&self.pool, worker));
         let body = json!(ticket).to_string();

@@ -42,6 +42,12 @@ pub enum StoreError {
         /// The file of another format.
         path: PathBuf,
     },
+    /// The file is not a backup: it is a store, or something else.
+    #[error("`{}` is not a backup of a taskpawl store", .path.display())]
+    NotABackup {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file contains the output of a command with `--json`, not a store.
     #[error("`{}` is the output of a command with `--json`, not a store", .path.display())]
     Printed {
@@ -146,6 +152,7 @@ impl StoreError {
             Self::Full { .. } => "free disk space and retry: no partial write happened",
             Self::ReadOnly { .. } => "check the permissions of the file and of its directory",
             Self::NotAStore { .. } => "use another file with `--store`",
+            Self::NotABackup { .. } => "name a file that `taskpawl backup` has written",
             Self::Corrupt { has_log: false, .. } => {
                 "keep it and restore a backup in its place, or use another store with `--store`"
             }

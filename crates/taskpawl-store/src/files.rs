@@ -182,6 +182,14 @@ pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
     }
 }
 
+/// Returns the first 16 bytes of a file.
+pub(crate) fn start_of(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
+    read.map_err(|error| StoreError::io("read", path, error))?;
+    Ok(start)
+}
+
 /// Returns whether the error means that the file does not exist.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)

@@ -16,6 +16,7 @@
 
 mod access;
 mod backend;
+mod backup;
 mod committer;
 mod derived;
 mod error;
@@ -48,6 +49,7 @@ pub use access::{
     Acceptor, AccessReply, AccessRequest, Broken, Channel, Handshake, MAX_REQUEST_BYTES, MutationReport,
     Patience, PlanSocket, ViewRequest, plan_socket, show,
 };
+pub use backup::{BackupContent, BackupNote, OpenBackup, back_up, open_backup};
 pub use committer::Committer;
 pub use error::StoreError;
 pub use examine::{examine, narrow_mode, wide_mode};

@@ -6,6 +6,7 @@ use taskpawl_model::view::{Changes, View, ViewResult};
 
 use crate::StoreError;
 use crate::backend::{Backend, Reader, Watch};
+use crate::backup::{BackupContent, BackupNote};
 use crate::examine::diagnostic::Diagnostic;
 use crate::text_change::{Check, TextChange};
 
@@ -37,6 +38,22 @@ pub(crate) fn rewrite(path: &Path, _: Check<'_>, _: TextChange<'_>) -> Result<u6
 }
 
 pub(crate) fn rewrite_copy(path: &Path, _: TextChange<'_>) -> Result<u64, StoreError> {
+    NoSqlite(path.to_owned()).error()
+}
+
+pub(crate) fn back_up(
+    path: &Path,
+    _: &Path,
+    _: &mut dyn FnMut() -> BackupNote,
+) -> Result<BackupContent, StoreError> {
+    NoSqlite(path.to_owned()).error()
+}
+
+pub(crate) fn read_backup(path: &Path) -> Result<(BackupNote, BackupContent), StoreError> {
+    NoSqlite(path.to_owned()).error()
+}
+
+pub(crate) fn restore(_: &Path, path: &Path, _: u64) -> Result<Option<PathBuf>, StoreError> {
     NoSqlite(path.to_owned()).error()
 }
 

@@ -41,7 +41,7 @@ pub fn rewrite(
         copies: Vec::new(),
     };
     for copy in copies(path)? {
-        let is_database = start_of(&copy)?.starts_with(b"SQLite format 3\0");
+        let is_database = files::start_of(&copy)?.starts_with(b"SQLite format 3\0");
         let rewrite = if is_database { sqlite::rewrite_copy } else { json::rewrite_copy };
         let texts = rewrite(&copy, change)?;
         if texts > 0 {
@@ -73,13 +73,4 @@ fn copies(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     }
     found.sort();
     Ok(found)
-}
-
-fn start_of(path: &Path) -> Result<Vec<u8>, StoreError> {
-    use std::io::Read as _;
-
-    let mut start = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
-    read.map_err(|error| StoreError::io("read", path, error))?;
-    Ok(start)
 }

@@ -39,6 +39,9 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
     /// The call still runs.
     pub(crate) is_live: bool,
+    /// The worker that ran it; absent for the machine of the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) worker: Option<String>,
     #[serde(skip)]
     source: Source,
 }
@@ -91,6 +94,8 @@ fn parts_of(plans: &Taskpawl, task: &Task, call: &ToolCall) -> Vec<Part> {
         stream,
         bytes,
         is_live,
+        // Only that of the last start is on record.
+        worker: call.worker.clone().filter(|_| start == call.attempts),
         source,
     };
     let mut parts = Vec::new();
@@ -245,7 +250,8 @@ mod tests {
     fn part(text: &str) -> Part {
         let source = Source::Text(text.to_owned());
         let (bytes, call) = (text.len() as u64, "c1".to_owned());
-        Part { call, tool: "shell".to_owned(), start: 1, stream: "stdout", bytes, is_live: false, source }
+        let (tool, worker) = ("shell".to_owned(), None);
+        Part { call, tool, start: 1, stream: "stdout", bytes, is_live: false, worker, source }
     }
 
     #[test]

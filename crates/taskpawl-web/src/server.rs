@@ -217,7 +217,11 @@ impl Inner {
             Data::Description => Reply::json(&describe()),
             Data::OpenApi => Reply::Json(openapi::TEXT.into()),
             Data::Overview => Reply::json(&past::shown(&self.page, &asked.query)?.columns()),
-            Data::Task => Reply::json(&self.page.known(reader.get(value))?),
+            Data::Task => {
+                let mut task = self.page.known(reader.get(value))?;
+                self.page.plans.engine().call_places().fill(&mut task);
+                Reply::json(&task)
+            }
             Data::Tasks => {
                 let (tasks, total) = view::list::matching(&self.page, &asked.query)?;
                 Reply::json(&json!({"tasks": tasks, "total": total}))
@@ -225,7 +229,11 @@ impl Inner {
             Data::Graph => Reply::json(&view::graph::cone(&self.page, value)?),
             Data::Timeline => {
                 let run = self.page.known(reader.find_run(value))?;
-                Reply::json(&self.page.known(Timeline::read(reader, &run))?)
+                Reply::json(&self.page.known(Timeline::read(
+                    reader,
+                    &self.page.plans.engine().call_places(),
+                    &run,
+                ))?)
             }
             Data::Runs => {
                 let at = past::past(&self.page, &asked.query)?.map(|past| past.at);

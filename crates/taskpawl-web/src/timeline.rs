@@ -6,7 +6,7 @@ use serde::Serialize;
 use taskpawl::model::task::{CallStatus, Event, EventKind, Status};
 use taskpawl::model::value::{CallId, RunId, TaskId, Timestamp};
 use taskpawl::model::view::{View, ViewResult};
-use taskpawl::{Error, HistoryFilter, Manager};
+use taskpawl::{CallPlaces, Error, HistoryFilter, Manager};
 
 use crate::scale::Scale;
 
@@ -24,6 +24,9 @@ pub(crate) struct Span {
     pub(crate) to: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<CallStatus>,
+    /// The worker that runs or ran it; absent for the machine of the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) worker: Option<String>,
     /// The time at which it could have begun: its task was ready, or its pause for a retry began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<i64>,
@@ -78,15 +81,17 @@ impl Reading {
                 from: at,
                 to,
                 status,
+                worker: None,
                 since,
                 claimed,
                 is_retry,
                 is_critical,
             });
-        } else if let EventKind::CallEnded { call, status, again_at, .. } = event.kind
+        } else if let EventKind::CallEnded { call, status, again_at, worker, .. } = event.kind
             && let Some(span) = self.open.remove(&(task.clone(), call.clone()))
         {
             (self.spans[span].to, self.spans[span].status) = (Some(at), Some(status));
+            self.spans[span].worker = worker.map(|worker| *worker);
             if again_at.is_some() {
                 self.pauses.insert((task.clone(), call), at);
             }
@@ -149,7 +154,7 @@ impl Timeline {
     ///
     /// # Errors
     /// The run is unknown, or the store cannot be read.
-    pub(crate) fn read(manager: &Manager, id: &RunId) -> Result<Self, Error> {
+    pub(crate) fn read(manager: &Manager, places: &CallPlaces, id: &RunId) -> Result<Self, Error> {
         let run = manager.run(id)?;
         let began = run.started_at;
         let since = |at: Timestamp| (at - began).num_milliseconds();
@@ -163,6 +168,9 @@ impl Timeline {
             true
         })?;
         let mut spans = reading.spans;
+        for span in spans.iter_mut().filter(|span| span.to.is_none()) {
+            span.worker = places.worker(&span.task, &span.call, span.start).map(str::to_owned);
+        }
         let needs = manager.read(|view| Ok(needs(view, &spans)?))?;
         mark_critical(&mut spans, &needs);
         let end = run.ended_at().unwrap_or_else(|| manager.source().now());
@@ -203,6 +211,7 @@ mod tests {
             from,
             to: Some(to),
             status: None,
+            worker: None,
             since: None,
             claimed: None,
             is_retry: false,

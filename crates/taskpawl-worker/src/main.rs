@@ -56,6 +56,9 @@ struct Args {
     /// The directory in which calls run
     #[arg(long, value_name = "DIR", default_value = ".")]
     project: PathBuf,
+    /// Git remote of runs with `--files git` [default: `remote` of `[engines.restate]` in the user's configuration]
+    #[arg(long, value_name = "URL")]
+    files_remote: Option<String>,
     /// Request identity key of the server: only it may reach this worker
     #[arg(long, value_name = "KEY")]
     identity_key: Option<String>,
@@ -97,7 +100,7 @@ fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
     let labels = args.labels.into_iter().collect();
     let offer = Offer { worker: name, slots: args.slots, labels, tools: [].into() };
     let trusted = worker::trusted_keys()?;
-    let host = WorkerHost::open(&args.project, offer)?;
+    let host = WorkerHost::open(&args.project, offer, args.files_remote)?;
     if trusted.is_empty() {
         tell(
             "warning: no coordinator is trusted, so every call is refused; `taskpawl-worker trust KEY` trusts one",

@@ -66,12 +66,13 @@ pub use policy_adapter::call_origin;
 pub use printed::{can_be_shown, is_unfinished, kept_text};
 pub use run::{Run, RunBuilder};
 pub use taskpawl_engine::{
-    ApprovalVerdict, Approver, CacheLayers, CallExecutor, CallFailure, ChangedBeyond, EndedEarly, Engine,
-    EnvFileError, ExecuteError, FailedTask, FailureGroup, KeptWorktree, KeySource, LateFilesOfRun,
-    LocalExecutor, LocalOptions, NotRun, Observer, Offer, Outcome, Output, OutputPart, OutputStream, Project,
-    PruneOptions, PruneReport, QuietPlans, RememberedGrants, RunControl, RunError, RunEvent, RunOptions,
-    RunSource, RunSummary, RunUsage, RunVariables, SentCall, SentEnd, SentOutcome, TaskUsage, Ticket,
-    TicketStatus, VariableError, Waiting, WorktreeDiff, WorktreeState, keyed_digest,
+    ApprovalVerdict, Approver, CacheLayers, CallExecutor, CallFailure, CallPlaces, ChangedBeyond, EndedEarly,
+    Engine, EnvFileError, ExecuteError, FailedTask, FailureGroup, FilesOutline, KeptWorktree, KeySource,
+    LateFilesOfRun, LocalExecutor, LocalOptions, NotRun, Observer, Offer, Outcome, Output, OutputPart,
+    OutputStream, Project, PruneOptions, PruneReport, QuietPlans, RememberedGrants, ReturnedFiles,
+    RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage, RunVariables, SentCall,
+    SentEnd, SentFiles, SentOutcome, TaskUsage, Ticket, TicketStatus, VariableError, Waiting, WorktreeDiff,
+    WorktreeState, keyed_digest, leftover_refs, outline, remove_refs,
 };
 /// Turns an async function into a tool.
 ///

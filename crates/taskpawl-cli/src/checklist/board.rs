@@ -7,11 +7,11 @@ use taskpawl::model::insight::unrunnable_task;
 use taskpawl::model::rules::Means;
 use taskpawl::model::task::EventKind;
 use taskpawl::model::task::{BlockedReason, CallRecord, CallStatus, Claim, Status, TaskStatus, Work};
-use taskpawl::model::value::{Key, RunId, TaskId};
+use taskpawl::model::value::{CallId, Key, RunId, TaskId};
 use taskpawl::model::value::{Map, Timestamp, format_time};
 use taskpawl::model::view::blocked_reason;
 use taskpawl::model::view::{Query, View, ViewResult};
-use taskpawl::{Error, Manager, RunState};
+use taskpawl::{CallPlaces, Error, Manager, RunState};
 
 use super::item::{Checklist, Item, Mark};
 use crate::commands::print;
@@ -52,6 +52,8 @@ struct Entry {
     assignee: Option<String>,
     claim: Option<Claim>,
     detail: Option<String>,
+    /// The running call with the number of its start.
+    running: Option<(CallId, u32)>,
 }
 
 impl Board {
@@ -148,21 +150,21 @@ impl Board {
         Ok(())
     }
 
-    /// Returns the checklist at the time `now`, which decides if leases have expired.
-    pub(crate) fn checklist(&self, now: Timestamp) -> Checklist {
+    /// Returns the checklist at the time `now`, which decides if leases have expired. `places` has the workers of running calls.
+    pub(crate) fn checklist(&self, now: Timestamp, places: &CallPlaces) -> Checklist {
         let count = |status: Status| self.counts.get(&status).copied().unwrap_or_default();
         let dropped = count(Status::Cancelled) + count(Status::Skipped);
         let all: u64 = self.counts.values().sum();
         Checklist {
             completed: count(Status::Done),
             total: all.saturating_sub(dropped),
-            items: self.items(now),
+            items: self.items(now, places),
             unlisted: self.unlisted(),
         }
     }
 
     /// Returns the items in order of age, each after its parent.
-    fn items(&self, now: Timestamp) -> Vec<Item> {
+    fn items(&self, now: Timestamp, places: &CallPlaces) -> Vec<Item> {
         let mut below: BTreeMap<Option<Key>, Vec<Key>> = BTreeMap::new();
         for (key, entry) in &self.tasks {
             // A task whose parent is not on the board is drawn at the top level.
@@ -176,7 +178,7 @@ impl Board {
         };
         add(below.remove(&None), 0, &mut open);
         while let Some((key, depth)) = open.pop() {
-            items.push(self.tasks[&key].item(depth, now, &self.dead));
+            items.push(self.tasks[&key].item(depth, now, &self.dead, places));
             add(below.remove(&Some(key)), depth + 1, &mut open);
         }
         items
@@ -221,9 +223,13 @@ impl Entry {
         let lacking = unrunnable_task(view, &node, means)?.map(|task| task.because);
         let is_unrunnable = lacking.is_some();
         let wait = task.body.progress.waiting_for.as_deref().map(ToString::to_string);
+        let calls =
+            if matches!(state, TaskStatus::InProgress { .. }) { view.calls(key)? } else { Vec::new() };
+        let running = calls.iter().find(|call| call.body.status == CallStatus::Running);
+        let running = running.map(|call| (call.id.clone(), call.body.attempts));
         let detail = match &state {
             TaskStatus::Todo | TaskStatus::InProgress { .. } if wait.is_some() => wait,
-            TaskStatus::InProgress { .. } => now_doing(&view.calls(key)?),
+            TaskStatus::InProgress { .. } => now_doing(&calls),
             TaskStatus::Blocked { reason } => Some(print::reason(&blocked_reason(view, key, reason)?)),
             TaskStatus::Failed { error, .. } => error.lines().next().map(str::to_owned),
             TaskStatus::Todo => lacking,
@@ -247,10 +253,12 @@ impl Entry {
             assignee,
             claim,
             detail,
+            running,
         }))
     }
 
-    fn item(&self, depth: usize, now: Timestamp, dead: &BTreeSet<RunId>) -> Item {
+    fn item(&self, depth: usize, now: Timestamp, dead: &BTreeSet<RunId>, places: &CallPlaces) -> Item {
+        let worker = self.running.as_ref().and_then(|(call, start)| places.worker(&self.id, call, *start));
         let ended = self.claim.as_ref().and_then(|claim| {
             let is_dead = claim.run.as_ref().is_some_and(|run| dead.contains(run));
             let end = if is_dead { Some("its run was killed") } else { None };
@@ -268,6 +276,7 @@ impl Entry {
         Item {
             id: self.id.to_string(),
             title: self.name.clone(),
+            worker: worker.map(str::to_owned),
             status,
             owner: owner.or_else(|| assignee.map(|name| format!("for {name}"))),
             detail: ended.map(str::to_owned).or_else(|| self.detail.clone()),

@@ -223,8 +223,9 @@ fn row(item: &Item, view: &View, paint: Paint) -> Shown {
     let (glyph, glyph_style, title_style) = look(item.status, view.turn);
     let room = view.width.unwrap_or(usize::MAX).saturating_sub(indent.len() + 2);
     let title = plain_title(&clean(if item.title.is_empty() { &item.id } else { &item.title }));
+    let worker = item.worker.as_ref().map(|worker| format!("@{worker}"));
     let beside: Vec<String> =
-        [&item.owner, &item.detail].into_iter().flatten().map(|text| clean(text)).collect();
+        [&item.owner, &worker, &item.detail].into_iter().flatten().map(|text| clean(text)).collect();
     let (title, beside) = share(&title, &beside.join(" · "), room);
     let mut line = shown![indent, paint.style(glyph_style, glyph), " ", paint.style(title_style, &title)];
     if !beside.is_empty() {

@@ -67,6 +67,9 @@ pub(crate) struct Item {
     /// The actor that works on it, or the one that it is assigned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<String>,
+    /// The worker that runs its call; absent for the machine of the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) worker: Option<String>,
     /// The running call, or the reason why the item does not continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,

@@ -45,5 +45,13 @@ fn item(item: &ChecklistItem, has_ended: bool) -> Item {
         ChecklistStatus::InProgress => Mark::InProgress,
         ChecklistStatus::Completed => Mark::Completed,
     };
-    Item { id: item.id.to_string(), title: item.title.clone(), status, owner: None, detail: None, depth: 0 }
+    Item {
+        id: item.id.to_string(),
+        title: item.title.clone(),
+        status,
+        owner: None,
+        worker: None,
+        detail: None,
+        depth: 0,
+    }
 }

@@ -15,7 +15,15 @@ fn joined(lines: Vec<Shown>) -> String {
 const PLAIN: Paint = Paint { is_on: false };
 
 fn item(id: &str, title: &str, status: Mark) -> Item {
-    Item { id: id.to_owned(), title: title.to_owned(), status, owner: None, detail: None, depth: 0 }
+    Item {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        status,
+        owner: None,
+        worker: None,
+        detail: None,
+        depth: 0,
+    }
 }
 
 /// Returns a checklist with items of all marks but `Stopped`.

@@ -8,10 +8,10 @@ use taskpawl::tools::{Enforcement, Isolation, Level, NearRule, NetworkWall, Spaw
 use taskpawl::{AskedByRule, CacheLayers, Taskpawl, WorktreeState};
 
 use crate::app::App;
-use crate::commands::coding_agents;
 use crate::commands::print::count;
 use crate::commands::prune::{size, tasks_of};
 use crate::commands::sandbox::SandboxArgs;
+use crate::commands::{coding_agents, files_leftovers};
 use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{Style, clean_block, style};
@@ -69,6 +69,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     found.extend(of_caches(plans.engine().cache_layers()));
     found.extend(of_worktrees(&plans)?);
+    found.extend(files_leftovers::check(app, &plans, args.fix)?);
     found.extend(coding_agents::note(app)?);
     let tried = plans.engine().probe_sandbox();
     let starts_programs = tried.is_ok();

@@ -14,8 +14,9 @@ use taskpawl::{CallExecutor, Observer, RunEvent};
 use taskpawl_restate::{KeyError, Notice, RestateExecutor, RestateOptions, SigningKey};
 
 use crate::app::App;
+use crate::commands::files_consent;
 use crate::commands::parse;
-use crate::config::RestateConfig;
+use crate::config::{FilesWord, RestateConfig};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::person;
@@ -54,6 +55,12 @@ pub(crate) struct EngineArgs {
     /// Wait so long for an engine that does not answer, then end with exit code 4 [default: 10m]
     #[arg(long, value_name = "DURATION", requires = "engine", value_parser = parse::duration)]
     engine_patience: Option<Duration>,
+    /// The way of the project's files to workers [default: shared]
+    #[arg(long, value_name = "WAY", requires = "engine", value_enum)]
+    files: Option<FilesWord>,
+    /// Push the files of the project to the remote without asking the first time
+    #[arg(long, requires = "engine")]
+    send_files: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -78,6 +85,10 @@ impl EngineArgs {
             ("--pool", self.pool.clone()),
             ("--window", self.window.map(|window| window.to_string())),
             ("--engine-patience", patience),
+            (
+                "--files",
+                self.files.map(|files| if files == FilesWord::Git { "git" } else { "shared" }.to_owned()),
+            ),
         ];
         options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten().collect()
     }
@@ -92,7 +103,7 @@ impl EngineArgs {
             return Ok(None);
         }
         person::check_power(app, Power::Engine, "engine")?;
-        let RestateConfig { url, admin, pool, window, patience } = app.config()?.restate().clone();
+        let RestateConfig { url, admin, pool, window, patience, .. } = app.config()?.restate().clone();
         let admin = self.restate_admin.clone().or(admin).unwrap_or_else(|| ADMIN.to_owned());
         let notice = Notice::new(move |message| {
             if let Some(observer) = &observer {
@@ -110,6 +121,26 @@ impl EngineArgs {
         };
         let executor = RestateExecutor::connect(options).await;
         Ok(Some(executor.map_err(|source| CliError::Engine { source })?))
+    }
+}
+
+impl EngineArgs {
+    /// Returns the remote through which calls get the files of the project; `None` if workers have them. The first time the user is
+    /// asked.
+    pub(crate) fn files_remote(&self, app: &App) -> Result<Option<String>, CliError> {
+        if !self.is_on() {
+            return Ok(None);
+        }
+        let RestateConfig { files, remote, .. } = app.config()?.restate().clone();
+        if self.files.or(files).unwrap_or_default() == FilesWord::Shared {
+            return Ok(None);
+        }
+        let remote = remote.ok_or_else(|| {
+            let hint = "name it in your configuration: `[engines.restate]` with `remote = \"URL\"`";
+            CliError::usage_with("`--files git` needs a remote", hint)
+        })?;
+        files_consent::check(app, &remote, self.send_files)?;
+        Ok(Some(remote))
     }
 }
 

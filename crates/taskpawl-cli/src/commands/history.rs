@@ -259,11 +259,12 @@ fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String
         EventKind::Status { .. } => status(event, error_of_call(event, before), now),
         EventKind::Renewed { lease_until } => format!("claim renewed{}", until(Some(*lease_until), now)),
         EventKind::CallStarted { call, start, .. } => format!("call {call} started{}", nth(*start)),
-        EventKind::CallEnded { call, status, error, again_at, .. } => {
+        EventKind::CallEnded { call, status, error, again_at, worker, .. } => {
             format!(
-                "call {call} {status}{}{}",
+                "call {call} {status}{}{}{}",
+                worker.as_deref().map(|worker| format!(" on @{worker}")).unwrap_or_default(),
                 again(again_at.as_deref().copied(), now),
-                after_colon(error.as_deref().map(without_sequences).as_deref())
+                after_colon(error.as_deref().map(|error| without_sequences(error)).as_deref())
             )
         }
         EventKind::Stopped { .. } => "all its calls have ended".to_owned(),
@@ -329,7 +330,7 @@ fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String
 fn error_of_call<'b>(event: &Event, before: Option<&'b Event>) -> Option<&'b str> {
     let before = before.filter(|before| before.task == event.task)?;
     let EventKind::CallEnded { error, .. } = &before.kind else { return None };
-    error.as_deref()
+    error.as_deref().map(String::as_str)
 }
 
 fn status(event: &Event, shown: Option<&str>, now: Option<Timestamp>) -> String {

@@ -15,7 +15,7 @@ use taskpawl::tools::Vault;
 use taskpawl::{Taskpawl, can_be_shown, is_unfinished};
 
 pub(crate) use args::Args;
-use parts::{Source, parts, read_from, redacted};
+use parts::{Name, Source, parts, read_from, redacted};
 pub(crate) use parts::{Tail, tails};
 use printer::Printer;
 use wanted::{Wanted, running_tasks};
@@ -34,6 +34,9 @@ struct Shown {
     tool_name: String,
     attempt: u32,
     stream: &'static str,
+    /// The worker that ran it; absent for the machine of the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     text: String,
@@ -43,10 +46,13 @@ struct Shown {
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
     let vault = plans.engine().vault();
-    let wanted = Wanted::of(plans, args)?;
+    let mut wanted = Wanted::of(plans, args)?;
+    let places = plans.engine().call_places();
+    wanted.tasks.iter_mut().for_each(|task| places.fill(task));
     let tasks = wanted.tasks.clone();
     for task in &tasks {
         remark_on_withheld(app, &vault, task);
+        remark_on_workers(app, task);
     }
     if app.out().is_json {
         if args.follow {
@@ -84,6 +90,25 @@ fn remark_on_withheld(app: &App, vault: &Vault, task: &Task) {
             app.out().remark(&format!("what `{}` prints is shown when it is over: {what}", call.id));
         }
     }
+}
+
+/// Reports the workers of calls, with the place of output that did not come back.
+fn remark_on_workers(app: &App, task: &Task) {
+    for call in &task.metadata.tool_calls {
+        let Some(worker) = &call.worker else { continue };
+        let text = match (call.status, call.cut.is_empty()) {
+            (CallStatus::Running, _) => format!("runs on @{worker}: its output comes with its result"),
+            (_, true) => format!("ran on @{worker}"),
+            (_, false) => format!("ran on @{worker}, which keeps the whole in its state directory"),
+        };
+        app.out().remark(&format!("`{}` of `{}` {text}", call.id, task.id));
+    }
+}
+
+/// Returns the worker that ran the start of a part. Only that of the last start is known.
+fn worker_of<'t>(name: &Name, task: &'t Task) -> Option<&'t String> {
+    let call = task.metadata.tool_calls.get(name.position)?;
+    call.worker.as_ref().filter(|_| call.attempts == name.start)
 }
 
 /// Reports pruned output, and returns whether some was pruned.
@@ -152,9 +177,10 @@ fn print_json(
         shown.push(Shown {
             task: (wanted.task.is_none() || task.progress.item.is_some()).then(|| name.task.clone()),
             tool_name: task.metadata.tool_calls[name.position].tool_name.clone(),
-            call: name.call,
+            call: name.call.clone(),
             attempt: name.start,
             stream: name.stream,
+            worker: worker_of(&name, task).cloned(),
             file: match source {
                 Source::File(path) => Some(path),
                 Source::Unfinished(_) | Source::Result(_) => None,

@@ -50,7 +50,12 @@ pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
 }
 
 pub(super) fn digest(app: &App) -> Result<Digest, CliError> {
-    let mut digest = Digest::gather(app.reader()?.manager(), MAX, &running::means(app)?)?;
+    let plans = app.reader()?;
+    let mut digest = Digest::gather(plans.manager(), MAX, &running::means(app)?)?;
+    let places = plans.engine().call_places();
+    for call in &mut digest.running.items {
+        call.worker = places.worker(&call.task, &call.call, call.start).map(str::to_owned);
+    }
     let mut commands: Vec<Advised> = digest.next_actions.iter().map(|next| next.command.clone()).collect();
     app.write_advice(&mut commands)?;
     // Advice for a store in memory was dropped, because that store ends with this process.
@@ -293,7 +298,9 @@ fn unrunnable_line(task: &UnrunnableTask) -> String {
 }
 
 fn running_now(running: &Running) -> String {
-    format!("{}: {}", named(running.task.as_str(), &running.name), clean(&running.tool))
+    let worker =
+        running.worker.as_deref().map(|worker| format!(" on @{}", clean(worker))).unwrap_or_default();
+    format!("{}: {}{worker}", named(running.task.as_str(), &running.name), clean(&running.tool))
 }
 
 fn run_line(run: &RunNow, now: Option<Timestamp>) -> String {

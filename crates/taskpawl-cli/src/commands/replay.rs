@@ -132,7 +132,7 @@ impl Player<'_> {
                 task,
                 call: call.clone(),
                 status: *status,
-                error: error.as_deref().map(str::to_owned),
+                error: error.as_deref().cloned(),
                 millis: 0,
             },
             EventKind::Status { to, text, .. } if !matches!(to, Status::Todo | Status::InProgress) => {

@@ -212,8 +212,9 @@ pub(super) fn run(
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let files_remote = args.engine.files_remote(app)?;
     let elsewhere = runtime.block_on(args.engine.connect(app, options.observer.clone()))?;
-    let options = RunOptions { elsewhere, ..options };
+    let options = RunOptions { elsewhere, files_remote, ..options };
     let mut signals = runtime.block_on(async { Signals::listen(control) }).map_err(CliError::Runtime)?;
     let end = runtime.block_on(watch(plans, what, options, &mut signals));
     // After the third signal, threads in blocking calls are abandoned.

@@ -85,9 +85,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 /// Shows what one run did.
 fn show(app: &App, run: &str) -> Result<ExitCode, CliError> {
-    let manager = app.reader()?.manager();
+    let plans = app.reader()?;
+    let manager = plans.manager();
     let run = manager.run(&manager.find_run(run)?)?;
-    let shown = RunDetail::read(manager, run.clone())?;
+    let shown = RunDetail::read(manager, &plans.engine().call_places(), run.clone())?;
     let out = app.out();
     if out.is_json {
         return out.data(&shown);

@@ -6,8 +6,8 @@ use serde_json::Value;
 use taskpawl::Output as CallOutput;
 use taskpawl::model::advice::Advice;
 use taskpawl::model::task::{
-    ApprovalRequest, Artifact, BlockedReason, Claim, ClaimEnd, Granted, Progress, Task, ToolAnswer, ToolCall,
-    WAIT_TOOL,
+    ApprovalRequest, Artifact, BlockedReason, CallStatus, Claim, ClaimEnd, Granted, Progress, Task,
+    ToolAnswer, ToolCall, WAIT_TOOL,
 };
 use taskpawl::model::value::TaskId;
 use taskpawl::model::value::{Map, Timestamp};
@@ -52,7 +52,8 @@ const OVER: &str = "the time to decide is over; the next run or command on it go
 /// Shows a task with its calls, results and notes.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
-    let task = plans.blocking().get_task(&args.id)?;
+    let mut task = plans.blocking().get_task(&args.id)?;
+    plans.engine().call_places().fill(&mut task);
     let out = app.out();
     let told = match &task.plan {
         Some(plan) => NotifyProgram::of_plan(plans.manager(), plan)?,
@@ -213,7 +214,8 @@ impl<'a> Sheet<'a> {
                 self.indented(&starts, "      ");
             }
             if let Some(worker) = &call.worker {
-                self.indented(&clean(&format!("ran on: @{worker}")), "      ");
+                let word = if call.status == CallStatus::Running { "runs on" } else { "ran on" };
+                self.indented(&clean(&format!("{word}: @{worker}")), "      ");
             }
             if let Some(usage) = &call.usage {
                 self.indented(&clean(&format!("used: {usage}")), "      ");

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use taskpawl::model::rules::Means;
-use taskpawl::{HistoryFilter, Manager, Taskpawl};
+use taskpawl::{CallPlaces, HistoryFilter, Manager, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -187,14 +187,21 @@ impl Sources {
 struct Watched {
     board: Board,
     keeping: Keeping,
+    /// The workers of running calls.
+    places: CallPlaces,
 }
 
 impl Watched {
     fn read(plans: &Taskpawl, means: Means) -> Result<Self, taskpawl::Error> {
-        Ok(Self { board: Board::read(plans.manager(), means)?, keeping: Keeping::read(plans)? })
+        Ok(Self {
+            board: Board::read(plans.manager(), means)?,
+            keeping: Keeping::read(plans)?,
+            places: plans.engine().call_places(),
+        })
     }
 
     fn follow(&mut self, manager: &Manager) -> Result<(), taskpawl::Error> {
+        self.places.refresh();
         self.board.follow(manager)?;
         self.keeping.follow(manager)
     }
@@ -205,7 +212,10 @@ impl Watched {
     }
 
     fn sheet(&self, manager: &Manager) -> Sheet {
-        Sheet { plan: self.board.checklist(manager.source().now()), lists: self.keeping.lists() }
+        Sheet {
+            plan: self.board.checklist(manager.source().now(), &self.places),
+            lists: self.keeping.lists(),
+        }
     }
 }
 

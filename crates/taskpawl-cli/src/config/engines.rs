@@ -20,6 +20,20 @@ pub(crate) struct RestateConfig {
     pub(crate) pool: Option<String>,
     pub(crate) window: Option<usize>,
     pub(crate) patience: Option<Duration>,
+    pub(crate) files: Option<FilesWord>,
+    /// The git remote for `files = "git"`.
+    pub(crate) remote: Option<String>,
+}
+
+/// The way in which the files of a project reach workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum FilesWord {
+    /// The directory of the worker has the same files
+    #[default]
+    Shared,
+    /// Tracked files are pushed to the remote of the configuration, and those in `writes` come back
+    Git,
 }
 
 /// The section of a file.
@@ -31,6 +45,8 @@ pub(super) struct Section {
     pool: Option<String>,
     window: Option<NonZeroUsize>,
     patience: Option<Parsed<Length>>,
+    files: Option<FilesWord>,
+    remote: Option<String>,
 }
 
 /// Returns the Restate server of a file; `restate` is the only engine.
@@ -44,14 +60,14 @@ pub(super) fn read(
         if name != "restate" {
             return Err(document.invalid(&["engines", &name]));
         }
-        let Section { url, admin, pool, window, patience } = section;
-        for (key, value) in [("url", &url), ("admin", &admin), ("pool", &pool)] {
+        let Section { url, admin, pool, window, patience, files, remote } = section;
+        for (key, value) in [("url", &url), ("admin", &admin), ("pool", &pool), ("remote", &remote)] {
             if let Some(value) = value {
                 settings.note(format!("engines.restate.{key}"), value.clone(), document.origin());
             }
         }
         let (window, patience) = (window.map(NonZeroUsize::get), patience.map(|length| length.0.0.0));
-        restate = Some(RestateConfig { url, admin, pool, window, patience });
+        restate = Some(RestateConfig { url, admin, pool, window, patience, files, remote });
     }
     Ok(restate)
 }

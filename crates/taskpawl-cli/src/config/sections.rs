@@ -41,7 +41,7 @@ pub(super) const AGENTS: Section = Section {
 pub(super) const ENGINES: Section = Section {
     name: "engines",
     meaning: "the Restate server that carries calls to workers",
-    keys: "the section is `[engines.restate]`, with `url`, `admin`, `pool`, `window` and `patience`",
+    keys: "the section is `[engines.restate]`, with `url`, `admin`, `pool`, `window`, `patience`, `files` and `remote`",
     only_user: Some("the user's own file alone names engines; `taskpawl config path` names that file"),
     forms: &[
         ("url", "the address of the ingress, such as \"http://127.0.0.1:8080\""),
@@ -49,6 +49,8 @@ pub(super) const ENGINES: Section = Section {
         ("pool", "the name of a pool of workers, such as \"default\""),
         ("window", "a number from 1 to 1000"),
         ("patience", "a duration such as \"10m\""),
+        ("files", "\"shared\" or \"git\""),
+        ("remote", "the address of a git remote such as \"ssh://git.example.org/app.git\""),
     ],
 };
 

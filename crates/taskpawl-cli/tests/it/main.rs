@@ -9,6 +9,7 @@ mod approvals;
 mod approve_always;
 mod artifacts;
 mod audit;
+mod backup;
 mod callers;
 mod commands;
 mod config;

@@ -51,6 +51,10 @@ impl SeenTickets {
         Ok(Self { file, known })
     }
 
+    pub(super) fn has(&self, ticket: &Ticket) -> bool {
+        self.known.contains_key(ticket)
+    }
+
     /// Records that a ticket begins. The line is not synced: it has to survive a kill of this process, and after a loss of power the
     /// engine's journal still has the start.
     pub(super) fn note(&mut self, ticket: &Ticket, delivery: &str) -> io::Result<Sighting> {

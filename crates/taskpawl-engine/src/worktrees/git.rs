@@ -54,6 +54,8 @@ pub(crate) struct Git {
     tree: PathBuf,
     /// The private directory of a worktree: its `.git` file is not trusted.
     private: Option<PathBuf>,
+    /// The index to use instead of that of the work tree.
+    index: Option<PathBuf>,
     /// The place of the repository in the project, which is locked while git runs.
     lock: PathBuf,
     settings: Vec<String>,
@@ -65,7 +67,14 @@ impl Git {
         let program = find("git", untrusted)
             .ok_or_else(|| GitError::new("failed to run git: it is not installed, and worktrees need it"))?;
         let settings = NEUTRAL.iter().map(|setting| (*setting).to_owned()).collect();
-        let git = Self { program, tree: root.to_owned(), private: None, lock: root.join(".git"), settings };
+        let git = Self {
+            program,
+            tree: root.to_owned(),
+            private: None,
+            index: None,
+            lock: root.join(".git"),
+            settings,
+        };
         let drivers = git.drivers()?;
         Ok(Self { settings: [git.settings.clone(), drivers].concat(), ..git })
     }
@@ -73,6 +82,16 @@ impl Git {
     /// Returns git in a worktree with this private directory.
     pub(crate) fn in_worktree(&self, tree: &Path, git_dir: &Path) -> Self {
         Self { tree: tree.to_owned(), private: Some(git_dir.to_owned()), ..self.clone() }
+    }
+
+    /// Returns git that locks another file while it runs, for a repository without a work tree.
+    pub(crate) fn with_lock(self, lock: PathBuf) -> Self {
+        Self { lock, ..self }
+    }
+
+    /// Returns git with an index of its own: that of the user stays as it is.
+    pub(crate) fn with_index(&self, index: &Path) -> Self {
+        Self { index: Some(index.to_owned()), ..self.clone() }
     }
 
     /// Returns settings that switch off the filters and merge drivers which the configuration names.
@@ -102,6 +121,9 @@ impl Git {
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
         if let Some(git_dir) = &self.private {
             command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", &self.tree);
+        }
+        if let Some(index) = &self.index {
+            command.env("GIT_INDEX_FILE", index);
         }
         for setting in &self.settings {
             command.arg("-c").arg(setting);
@@ -146,6 +168,12 @@ impl Git {
             return Ok(text(&output.stdout).trim_end_matches('\n').to_owned());
         }
         Err(refused(args, &output))
+    }
+
+    /// Runs git, and returns its output as it is.
+    pub(crate) fn bytes(&self, args: &[&str]) -> GitResult<Vec<u8>> {
+        let output = self.output(args, None)?;
+        if output.status.success() { Ok(output.stdout) } else { Err(refused(args, &output)) }
     }
 
     /// Runs git with an input.
@@ -200,7 +228,7 @@ impl Git {
     }
 
     /// Makes a commit whose time is that of its newest parent, so that it is the same when it is made again.
-    fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> GitResult<String> {
+    pub(crate) fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> GitResult<String> {
         let times = parents.iter().map(|parent| self.run(&["show", "-s", "--format=%ct", parent]));
         let times = times.collect::<GitResult<Vec<String>>>()?;
         let time = times.iter().filter_map(|time| time.parse::<u64>().ok()).max().unwrap_or_default();

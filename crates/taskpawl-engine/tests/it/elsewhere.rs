@@ -20,7 +20,7 @@ async fn worker(lab: &Lab, name: &str, labels: &[&str]) -> Arc<LocalExecutor> {
         labels: labels.iter().map(|label| (*label).to_owned()).collect(),
         tools: engine.tools().names().map(str::to_owned).collect::<BTreeSet<_>>(),
     };
-    Arc::new(LocalExecutor::open(&engine, LocalOptions { offer }).await.unwrap())
+    Arc::new(LocalExecutor::open(&engine, LocalOptions { offer, remote: None }).await.unwrap())
 }
 
 fn on(executor: &Arc<LocalExecutor>) -> RunOptions {
@@ -122,7 +122,8 @@ async fn a_ticket_starts_once_and_belongs_to_one_call() {
         lab.release(1);
         refused
     };
-    let (begun, joined, refused) = within(async { tokio::join!(begun, joined, refused) }).await;
+    let all = Box::pin(async { tokio::join!(begun, joined, refused) });
+    let (begun, joined, refused) = within(all).await;
     assert!(
         matches!(begun.outcome, SentOutcome::Succeeded { .. }) && begun == joined,
         "{begun:?} {joined:?}"
@@ -169,4 +170,37 @@ async fn a_newer_start_ends_an_older_one() {
         !matches!(late.outcome, SentOutcome::Succeeded { .. }),
         "an older start never begins again: {late:?}"
     );
+}
+
+#[tokio::test]
+async fn a_restored_store_fences_the_one_that_was_backed_up() {
+    let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}]");
+    let executor = worker(&lab, "w", &[]).await;
+    let call = |task: &str, store: &str, fence: u64| -> taskpawl_engine::SentCall {
+        serde_json::from_value(serde_json::json!({
+            "ticket": ticket(task), "run": "r", "task": task, "attempt": 1, "generation": 0, "round": 0, "store": store, "fence": fence,
+            "call": {"id": "c1", "spec": {"toolName": "ok"}, "origin": "plan", "body": {"status": "running", "attempts": 1}},
+            "args": {}, "isRepeatable": false,
+        }))
+        .unwrap()
+    };
+    let class = |end: taskpawl_engine::SentEnd| {
+        if let SentOutcome::Failed { error, .. } = end.outcome { Some(error.class) } else { None }
+    };
+    assert_eq!(class(executor.run(call("a", "s", 0), "1", false).await), None);
+    assert_eq!(class(executor.run(call("b", "s", 7), "2", false).await), None);
+    assert_eq!(class(executor.run(call("c", "s", 0), "3", false).await).as_deref(), Some("fenced"));
+    assert_eq!(class(executor.run(call("d", "other", 0), "4", false).await), None);
+    let joined = executor.run(call("a", "s", 7), "5", false).await;
+    assert!(
+        matches!(joined.outcome, SentOutcome::Succeeded { .. }),
+        "a call of before the restore is joined: {joined:?}"
+    );
+    assert_eq!(executor.find(&ticket("a")).await.unwrap().as_deref(), Some("w"));
+    assert_eq!(executor.find(&ticket("c")).await.unwrap(), None);
+    // A restarted worker knows the number.
+    Arc::into_inner(executor).unwrap().close().await;
+    let executor = worker(&lab, "w", &[]).await;
+    assert_eq!(class(executor.run(call("e", "s", 6), "6", false).await).as_deref(), Some("fenced"));
+    assert_eq!(executor.find(&ticket("a")).await.unwrap().as_deref(), Some("w"));
 }

@@ -11,6 +11,7 @@ mod ends;
 mod limits;
 mod mutations;
 mod others;
+mod pool;
 mod quiet_plans;
 mod random_plans;
 mod secrets;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use taskpawl_engine::{Engine, KeySource, Project, RunOptions};
+use taskpawl_engine::{CallExecutor, Engine, KeySource, Project, RunOptions};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Manager, Source};
 use taskpawl_model::command::Request;
 use taskpawl_model::insight::{Assumed, ForecastOptions, Hypothesis};
@@ -27,6 +27,7 @@ use taskpawl_testkit::{
 use taskpawl_tools::{CallContext, Registry, Tool, ToolError, ToolSpec};
 
 use crate::mutations::MUTATIONS;
+use crate::pool::Pool;
 
 const PLANS: u64 = 10_000;
 
@@ -191,9 +192,23 @@ struct Harness {
     engine: Engine,
     tool: Arc<Scripted>,
     random: Random,
+    /// Workers; without them calls run in the process of the run.
+    workers: Option<Arc<Pool>>,
 }
 
 impl Harness {
+    /// Lets calls run on workers from now on, which have a store of their own.
+    async fn with_workers(self, files: &Path, count: usize) -> Self {
+        let tools = Arc::clone(self.engine.tools());
+        let engine = |files: &Path| {
+            let source = Arc::new(PausedSource(tokio::time::Instant::now()));
+            let manager = Manager::new(open(&Location::Memory), "worker").with_source(source);
+            Engine::new(manager, Arc::clone(&tools), project(files))
+        };
+        let workers = Some(Arc::new(Pool::open(engine, files, count).await));
+        Self { workers, ..self }
+    }
+
     fn new(plan: RandomPlan, seed: u64, files: &Path) -> Self {
         let plan = Arc::new(plan);
         let source = Arc::new(PausedSource(tokio::time::Instant::now()));
@@ -207,14 +222,8 @@ impl Harness {
         });
         let mut tools = Registry::new();
         tools.register(Arc::clone(&tool) as Arc<dyn Tool>).unwrap();
-        let project = Project {
-            keys: KeySource::of_project("p"),
-            root: files.to_owned(),
-            files: files.to_owned(),
-            host: "here".to_owned(),
-        };
-        let engine = Engine::new(manager.clone(), Arc::new(tools), project);
-        Self { plan, manager, engine, tool, random: Random::new(seed ^ 0xfeed) }
+        let engine = Engine::new(manager.clone(), Arc::new(tools), project(files));
+        Self { plan, manager, engine, tool, random: Random::new(seed ^ 0xfeed), workers: None }
     }
 
     fn apply(&self, fresh: bool) {
@@ -227,7 +236,8 @@ impl Harness {
         while self.random.chance(30) && self.act() {}
         loop {
             let jobs = Some(1 + self.random.below(4));
-            self.engine.run_all_ready(RunOptions { jobs, ..RunOptions::default() }).await.unwrap();
+            let elsewhere = self.workers.clone().map(|workers| workers as Arc<dyn CallExecutor>);
+            self.engine.run_all_ready(RunOptions { jobs, elsewhere, ..RunOptions::default() }).await.unwrap();
             if self.act() {
                 while self.random.chance(50) && self.act() {}
             } else if self.asked().is_empty() {
@@ -305,6 +315,15 @@ impl Harness {
     }
 }
 
+fn project(files: &Path) -> Project {
+    Project {
+        keys: KeySource::of_project("p"),
+        root: files.to_owned(),
+        files: files.to_owned(),
+        host: "here".to_owned(),
+    }
+}
+
 fn found(view: &dyn View) -> ViewResult<Found> {
     let mut found = Found::default();
     for key in view.find(&Query::default())? {
@@ -350,7 +369,11 @@ fn is_allowed(expected: &Expected, told: &Expected) -> bool {
 
 /// Runs the plan of a seed, and returns the differences from the interpretation of `told`.
 async fn check(seed: u64, told: &RandomPlan, files: &Path) -> Vec<String> {
-    let mut harness = Harness::new(RandomPlan::new(seed), seed, files);
+    check_on(Harness::new(RandomPlan::new(seed), seed, files), seed, told).await.0
+}
+
+/// Does the same as [`check`] in a harness, and returns it as well.
+async fn check_on(mut harness: Harness, seed: u64, told: &RandomPlan) -> (Vec<String>, Harness) {
     harness.apply(false);
     harness.run_to_the_end().await;
     if runs_twice(seed) {
@@ -359,9 +382,8 @@ async fn check(seed: u64, told: &RandomPlan, files: &Path) -> Vec<String> {
     }
     let mut lines = differences(&expected_of(seed, told), &harness.found());
     lines.extend(harness.manager.store().view(|view| broken_invariants(view)).unwrap());
-    let log = harness.tool.log.lock().unwrap();
-    lines.extend(log.broken.clone());
-    lines
+    lines.extend(harness.tool.log.lock().unwrap().broken.clone());
+    (lines, harness)
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -392,6 +414,29 @@ fn ten_thousand_random_plans_end_as_the_interpreter_predicts() {
             assert!(count >= PLANS / 100, "`{what}` happened {count} times");
         }
     }
+}
+
+/// Plans end on three workers as they end at home.
+#[test]
+fn random_plans_end_on_workers_as_the_interpreter_predicts() {
+    const AWAY: u64 = 400;
+    let files = tempfile::tempdir().unwrap();
+    block_on(async {
+        let mut sent = 0;
+        for seed in 0..AWAY {
+            let plan = RandomPlan::new(seed);
+            let own = files.path().join(seed.to_string());
+            std::fs::create_dir(&own).unwrap();
+            let harness = Harness::new(RandomPlan::new(seed), seed, &own).with_workers(&own, 3).await;
+            let (lines, harness) = check_on(harness, seed, &plan).await;
+            assert!(lines.is_empty(), "SEED={seed}\n{}\n{plan:#?}", lines.join("\n"));
+            let tasks = harness.manager.list(&Query::default()).unwrap().tasks;
+            let calls = tasks.iter().flat_map(|task| &task.metadata.tool_calls);
+            sent += calls.filter(|call| call.worker.is_some()).count();
+            Arc::into_inner(harness.workers.unwrap()).unwrap().close().await;
+        }
+        assert!(sent as u64 > AWAY, "the positive control: {sent} calls ran on workers");
+    });
 }
 
 /// A forecast is given the outcomes that cannot be predicted: failed tasks, and manual tasks.

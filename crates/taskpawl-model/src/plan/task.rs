@@ -165,6 +165,7 @@ impl<'n> Reader<'n> {
             "writes" => spec.writes = self.checked_texts(node, fault::check_path),
             "worktree" => spec.worktree = self.option(node, Self::worktree).map(Box::new),
             "runsOn" => spec.runs_on = self.checked_texts(node, fault::check_worker_label),
+            "sends" => spec.sends = self.checked_texts(node, fault::check_pattern),
             "sandbox" => spec.sandbox = self.option(node, Self::sandbox),
             "trustInputs" => spec.trust_inputs = self.texts(node),
             "approval" => spec.approval = self.option(node, Self::approval),

@@ -104,13 +104,16 @@ pub enum EventKind {
         status: CallStatus,
         /// The reason, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<Box<str>>,
+        error: Option<Box<String>>,
         /// The time of its next start, if it failed and is retried.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again_at: Option<Box<Timestamp>>,
         /// The hash of its result, if it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result_hash: Option<ShortHash>,
+        /// The worker that ran it; absent for the machine of the store.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<Box<String>>,
     },
     /// The last running call of a cancelled task has ended: the resources of the task are free.
     Stopped {

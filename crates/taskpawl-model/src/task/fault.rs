@@ -240,7 +240,7 @@ pub(crate) fn check_worker_label(label: &str) -> Result<(), ValueFault> {
     if is_label { Ok(()) } else { Err(ValueFault::WorkerLabel { label: shortened(label) }) }
 }
 
-/// Checks a glob in the `inputs` of a `cache`.
+/// Checks a glob in the `inputs` of a `cache` or in `sends`.
 pub(crate) fn check_pattern(pattern: &str) -> Result<(), ValueFault> {
     check_path(pattern)?;
     let built = GlobBuilder::new(pattern).literal_separator(true).build();
@@ -288,6 +288,7 @@ pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
         ("writes", spec.writes.iter().try_for_each(|path| check_path(path))),
         ("worktree", check_worktree(spec.worktree.as_deref())),
         ("runsOn", spec.runs_on.iter().try_for_each(|label| check_worker_label(label))),
+        ("sends", spec.sends.iter().try_for_each(|path| check_pattern(path))),
         ("cache", inputs.clone().try_for_each(|path| check_pattern(path))),
         ("cache", check_texts(cache.and_then(|cache| cache.key.as_ref()))),
         ("sandbox", check_sandbox(spec.sandbox.as_ref())),

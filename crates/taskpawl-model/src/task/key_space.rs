@@ -21,6 +21,15 @@ pub struct KeySpace {
     /// keep it, because the other side may have seen the key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<String, String>,
+    /// The fencing number: 0, or the time of the restore in milliseconds since 1970 for a store that was restored from a backup.
+    /// Workers refuse calls with a smaller number than one that they have seen.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fence: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde expects")]
+fn is_zero(fence: &u64) -> bool {
+    *fence == 0
 }
 
 impl KeySpace {

@@ -124,6 +124,7 @@ pub(crate) const TASK_FIELDS: &[&str] = &[
     "writes",
     "worktree",
     "runsOn",
+    "sends",
     "sandbox",
     "trustInputs",
     "approval",
@@ -242,6 +243,9 @@ pub struct TaskSpec {
     /// Labels of the workers that may run its calls; `local` for the machine of the store.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs_on: Vec<String>,
+    /// Globs of files that reach a worker although git does not track them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sends: Vec<String>,
     /// Permissions that it requests from the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRequest>,

@@ -1,5 +1,6 @@
 //! The store in one readable file, for small plans and for users who want to read them or keep them in git.
 
+mod backups;
 mod document;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value};
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::view::{Changes, View, ViewResult};
 
+pub(crate) use self::backups::{back_up, read_backup, restore};
 pub(crate) use self::rewrite::{rewrite, rewrite_copy};
 
 use self::document::Document;

@@ -74,7 +74,7 @@ fn put_in_place(fresh: &Path, kept: &Path) -> Result<(), StoreError> {
 }
 
 /// Copies all pages in one step, so that no write can happen in between.
-fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
+pub(super) fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
     let done = Backup::new(from, to)?.step(-1)?;
     if done == StepResult::Done {
         return Ok(());

@@ -1,6 +1,7 @@
 //! The store in a SQLite database, the default.
 
 mod backup;
+mod backups;
 mod cache;
 mod examine;
 mod excerpt;
@@ -31,6 +32,7 @@ use taskpawl_model::view::{Changes, View, ViewResult};
 
 use self::cache::{DATA_VERSION, TransactionCache};
 
+pub(crate) use self::backups::{back_up, read_backup, restore};
 pub(crate) use self::examine::{examine, repair};
 use self::open::{ReadOnly, Setup};
 pub(crate) use self::rewrite::{rewrite, rewrite_copy};

@@ -34,6 +34,7 @@ fn facts(page: &Page, call: &ToolCall) -> Markup {
     let length = call.started_at.zip(call.finished_at).map(|(from, to)| (to - from).num_milliseconds());
     html! {
         "from " (call.origin.as_str())
+        @if let Some(worker) = &call.worker { " · on @" (part::line(worker)) }
         @if call.attempts > 1 { " · start " (call.attempts) }
         @if let Some(at) = call.started_at { " · started " (part::time(page, at)) }
         @if let Some(length) = length { " · " (part::length(length)) }

@@ -44,7 +44,7 @@ fn tab(task: &str, part: &Part, is_chosen: bool) -> Markup {
     html! {
         a href=(path) aria-current=[is_chosen.then_some("page")] {
             (part::line(&part.call)) " " (part::line(&part.tool)) @if part.start > 1 { ", start " (part.start) } ", "
-            strong class=(part.stream) { (part.stream) } " " span.quiet { (part::bytes(part.bytes)) @if part.is_live { ", running" } }
+            strong class=(part.stream) { (part.stream) } @if let Some(worker) = &part.worker { " on @" (part::line(worker)) } " " span.quiet { (part::bytes(part.bytes)) @if part.is_live { ", running" } }
         }
     }
 }

@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use taskpawl::Digest;
 use taskpawl::RunState;
 use taskpawl::digest::{Failures, NextAction, RunNow, Running};
 use taskpawl::model::task::Status;
 use taskpawl::model::value::TaskId;
+use taskpawl::{CallPlaces, Digest};
 
 use super::{list, part};
 use crate::answer::Problem;
@@ -157,6 +157,7 @@ fn filters(counts: &BTreeMap<char, u64>, at: Option<u64>) -> Markup {
 }
 
 fn attention(page: &Page, digest: &Digest) -> Markup {
+    let places = page.plans.engine().call_places();
     html! {
         @if !digest.failed.is_empty() {
             section { h2 { "Failed" } ul.cards { @for group in &digest.failed.items { (failure(group)) } } }
@@ -176,7 +177,7 @@ fn attention(page: &Page, digest: &Digest) -> Markup {
             }
         }
         @if !digest.running.is_empty() {
-            section { h2 { "Running" } ul.cards { @for call in &digest.running.items { (running(page, call)) } } }
+            section { h2 { "Running" } ul.cards { @for call in &digest.running.items { (running(page, &places, call)) } } }
         }
         @if !digest.ready.is_empty() {
             section {
@@ -212,10 +213,11 @@ fn failure(group: &Failures) -> Markup {
     }
 }
 
-fn running(page: &Page, call: &Running) -> Markup {
+fn running(page: &Page, places: &CallPlaces, call: &Running) -> Markup {
     html! {
         li {
             (part::task_link(&call.task)) " " span.quiet { (part::line(&call.tool)) }
+            @if let Some(worker) = places.worker(&call.task, &call.call, call.start) { " on @" (part::line(worker)) }
             @if let Some(at) = call.started_at { " since " (part::time(page, at)) }
             " " a href={ "/log/" (part::segment(call.task.as_str())) } { "log" }
         }

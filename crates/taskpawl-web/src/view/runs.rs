@@ -78,7 +78,7 @@ fn run_state(run: &RunNow) -> Markup {
 pub(super) fn one(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let id = page.known(page.reader.find_run(&asked.value))?;
     let run = RunNow::new(&page.reader, page.known(page.reader.run(&id))?);
-    let timeline = page.known(Timeline::read(&page.reader, &id))?;
+    let timeline = page.known(Timeline::read(&page.reader, &page.plans.engine().call_places(), &id))?;
     let is_running = run.state == RunState::Running;
     Ok(html! {
         div.head {
@@ -205,7 +205,7 @@ fn longest(timeline: &Timeline) -> Markup {
                         @for span in timeline.longest(MAX_LONGEST) {
                             tr {
                                 td { (part::task_link(&span.task)) }
-                                td { (part::line(span.call.as_str())) @if span.start > 1 { " start " (span.start) } }
+                                td { (part::line(span.call.as_str())) @if span.start > 1 { " start " (span.start) } @if let Some(worker) = &span.worker { " on @" (part::line(worker)) } }
                                 td.number { (part::length(span.length(timeline.length))) }
                                 td.number { (span.length(timeline.length) * 100 / all.max(1)) " %" }
                             }

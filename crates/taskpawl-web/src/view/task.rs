@@ -19,7 +19,8 @@ const MAX_EVENTS: usize = 30;
 
 /// Returns a task with the reason for its state, its neighbours, its calls and its history.
 pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
-    let task = page.known(page.reader.get(&asked.value))?;
+    let mut task = page.known(page.reader.get(&asked.value))?;
+    page.plans.engine().call_places().fill(&mut task);
     let explanation = page.known(page.reader.explain(task.id.as_str(), &page.options.means))?;
     let dependents = dependents(page, &task.id)?;
     Ok(html! {

@@ -10,6 +10,7 @@ use taskpawl::tools::{RedactorStream, Vault};
 use super::args::Args;
 use super::parts::{Name, Source, parts, read_from};
 use super::wanted::{Starts, Wanted};
+use super::worker_of;
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::{is_read_by_runner, write_data, write_out};
@@ -134,7 +135,8 @@ impl Printer {
         let tool = &task.metadata.tool_calls[name.position].tool_name;
         let has_task = self.names_tasks || task.progress.item.is_some();
         let item = if has_task { format!("{}: ", name.task) } else { String::new() };
-        let head = format!("== {item}{} {tool}, start {}, {} ==", name.call, name.start, name.stream);
+        let worker = worker_of(name, task).map(|worker| format!(" @{worker}")).unwrap_or_default();
+        let head = format!("== {item}{} {tool}{worker}, start {}, {} ==", name.call, name.start, name.stream);
         let head = self.paint.style(style::DIM, &clean(&head));
         write_out(&shown![break_line, head, "\n"])
     }

@@ -1,13 +1,13 @@
 //! One run: its tasks in the order of their starts, how long they waited and ran, and how they ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Serialize;
 use taskpawl::model::task::ShortHash;
 use taskpawl::model::task::{CallStatus, Event, EventKind, RunRecord, Status};
 use taskpawl::model::value::{CallId, TaskId, Timestamp};
-use taskpawl::{Manager, RunState};
+use taskpawl::{CallPlaces, Manager, RunState};
 
 use super::end_of;
 use crate::app::App;
@@ -60,6 +60,9 @@ struct RunCall {
     result_hash: Option<ShortHash>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<CallStatus>,
+    /// The worker that runs or ran it; absent for the machine of the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<String>,
     #[serde(skip)]
     started_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,22 +70,27 @@ struct RunCall {
 }
 
 impl RunDetail {
-    /// Reads what a run did from the events of the history.
-    pub(super) fn read(manager: &Manager, run: RunRecord) -> Result<Self, CliError> {
+    /// Reads what a run did from the events of the history. `places` has the workers of calls that run now.
+    pub(super) fn read(manager: &Manager, places: &CallPlaces, run: RunRecord) -> Result<Self, CliError> {
         let mut tasks: Vec<RunTask> = Vec::new();
-        let mut places: BTreeMap<TaskId, usize> = BTreeMap::new();
+        let mut positions: BTreeMap<TaskId, usize> = BTreeMap::new();
         run_events::each(manager, &run, |event| {
             let Some(task) = event.task.clone() else { return };
             if let EventKind::Status { to: Status::InProgress, .. } = &event.kind {
-                places.entry(task.clone()).or_insert(tasks.len());
-                if places[&task] == tasks.len() {
+                positions.entry(task.clone()).or_insert(tasks.len());
+                if positions[&task] == tasks.len() {
                     tasks.push(RunTask::new(task.clone(), event.at));
                 }
             }
-            if let Some(place) = places.get(&task) {
-                tasks[*place].take(event);
+            if let Some(position) = positions.get(&task) {
+                tasks[*position].take(event);
             }
         })?;
+        for task in &mut tasks {
+            for call in task.calls.iter_mut().filter(|call| call.status.is_none()) {
+                call.worker = places.worker(&task.task, &call.call, call.start).map(str::to_owned);
+            }
+        }
         add_waits(manager, run.started_at, &mut tasks);
         let state = manager.run_state(&run);
         Ok(Self { run, state, tasks })
@@ -144,10 +152,11 @@ impl RunTask {
                 args_hash: *args_hash,
                 result_hash: None,
                 status: None,
+                worker: None,
                 started_at: event.at,
                 millis: None,
             }),
-            EventKind::CallEnded { call, status, result_hash, .. } => {
+            EventKind::CallEnded { call, status, result_hash, worker, .. } => {
                 if let Some(started) = self
                     .calls
                     .iter_mut()
@@ -155,6 +164,7 @@ impl RunTask {
                     .find(|started| started.call == *call && started.status.is_none())
                 {
                     started.status = Some(*status);
+                    started.worker = worker.as_deref().cloned();
                     started.result_hash = *result_hash;
                     started.millis = Some(millis(started.started_at, event.at));
                 }
@@ -172,7 +182,9 @@ impl RunTask {
         let starts = self.calls.len() as u64;
         let calls = if starts > 1 { count(starts, "call") } else { String::new() };
         let error = if self.status == Status::Done { None } else { self.error.as_deref() };
-        let beside = [calls, waited, error.unwrap_or_default().to_owned()];
+        let workers: BTreeSet<&str> = self.calls.iter().filter_map(|call| call.worker.as_deref()).collect();
+        let workers = workers.into_iter().map(|worker| format!("@{worker}")).collect::<Vec<_>>().join(" ");
+        let beside = [workers, calls, waited, error.unwrap_or_default().to_owned()];
         let beside: Vec<String> = beside.into_iter().filter(|part| !part.is_empty()).collect();
         vec![
             Cell::new(""),

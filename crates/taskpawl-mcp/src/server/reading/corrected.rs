@@ -45,6 +45,7 @@ const GUARDS: &[&str] = &[
     "run",
     "runsOn",
     "sandbox",
+    "sends",
     "timeout",
     "trigger",
     "trustInputs",

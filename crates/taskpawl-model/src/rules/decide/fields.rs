@@ -193,7 +193,7 @@ pub(super) fn change_field(
         }
         _ if TASK_FIELDS.contains(&field) => {
             set_spec_field(&mut record.spec, field, value)?;
-            if ["writes", "runsOn", "cache", "retry", "rework", "worktree"].contains(&field) {
+            if ["writes", "runsOn", "sends", "cache", "retry", "rework", "worktree"].contains(&field) {
                 check_values(&record.spec)?;
             }
         }

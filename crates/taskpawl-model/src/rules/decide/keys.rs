@@ -17,8 +17,9 @@ impl Draft<'_> {
         let project = request.project(stored.as_ref()).to_owned();
         let before =
             stored.unwrap_or_else(|| KeySpace { project: request.before.clone(), ..KeySpace::default() });
+        let fence = before.fence;
         let kept = if before.project == project { before.kept } else { self.kept_keys(before)? };
-        self.changes.key_space = Some(KeySpace { project, path: request.path.clone(), kept });
+        self.changes.key_space = Some(KeySpace { project, path: request.path.clone(), kept, fence });
         Ok(())
     }
 

@@ -506,9 +506,10 @@ impl Draft<'_> {
             call: call.id.clone(),
             attempt: record.body.attempt,
             status: call.body.status,
-            error: call.body.error.as_ref().map(|error| error.message.as_str().into()),
+            error: call.body.error.as_ref().map(|error| Box::new(error.message.clone())),
             again_at: again_at.map(Box::new),
             result_hash: call.body.result.as_ref().map(ShortHash::of),
+            worker: call.body.worker.clone(),
         };
         self.emit(Some(key), event)
     }
