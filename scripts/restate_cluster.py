@@ -1,0 +1,110 @@
+"""Several coordinators of one store, and a cluster of three servers."""
+
+import json
+import time
+import urllib.request
+
+from restate_lab import FULL, SERVER, Server, check_started_once, environment, fail, free_ports, setup_starts, spawn, starts
+
+
+class Node(Server):
+    """One of three servers of a cluster."""
+
+    def __init__(self, name, number, ports):
+        super().__init__(f"{name}/node{number}")
+        self.number, self.ports = number, ports
+        self.node = ports[number - 1]
+
+    def begin(self):
+        env = environment(self.dir) | {
+            "RESTATE_CLUSTER_NAME": "test",
+            "RESTATE_NODE_NAME": f"n{self.number}",
+            "RESTATE_FORCE_NODE_ID": str(self.number),
+            "RESTATE_AUTO_PROVISION": "true" if self.number == 1 else "false",
+            "RESTATE_DEFAULT_REPLICATION": "2",
+            "RESTATE_DEFAULT_NUM_PARTITIONS": "4",
+            "RESTATE_METADATA_CLIENT__ADDRESSES": json.dumps([f"http://127.0.0.1:{port}" for port in self.ports]),
+            "RESTATE_INGRESS__BIND_ADDRESS": f"127.0.0.1:{self.ingress}",
+            "RESTATE_ADMIN__BIND_ADDRESS": f"127.0.0.1:{self.admin}",
+            "RESTATE_BIND_ADDRESS": f"127.0.0.1:{self.node}",
+            "RESTATE_ADVERTISED_ADDRESS": f"http://127.0.0.1:{self.node}",
+            "RESTATE_LISTEN_MODE": "tcp",
+            "RESTATE_BASE_DIR": str(self.dir / "data"),
+            "RESTATE_DISABLE_TELEMETRY": "true",
+            "RESTATE_LOG_FILTER": "warn",
+            "RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE": "256MB",
+            "DO_NOT_TRACK": "1",
+        }
+        log = open(self.dir / "log", "ab")
+        self.process = spawn([SERVER], env=env, stdout=log, stderr=log, cwd=self.dir)
+
+    def is_healthy(self):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/health", timeout=1)
+            urllib.request.urlopen(f"http://127.0.0.1:{self.ingress}/restate/health", timeout=1)
+        except OSError:
+            return False
+        return True
+
+
+class Cluster:
+    """Three servers; the coordinator and the workers know the first."""
+
+    def __init__(self, name):
+        ports = free_ports(3)
+        self.nodes = [Node(name, number, ports) for number in (1, 2, 3)]
+        self.ingress, self.admin = self.nodes[0].ingress, self.nodes[0].admin
+
+    def start(self):
+        for node in self.nodes:
+            node.begin()
+        end = time.monotonic() + 90
+        while not all(node.is_healthy() for node in self.nodes):
+            if time.monotonic() > end:
+                fail("the cluster does not start: " + (self.nodes[0].dir / "log").read_text()[-2000:])
+            time.sleep(0.2)
+
+    def kill(self):
+        for node in self.nodes:
+            node.kill()
+
+
+def test_cluster():
+    """A killed node of three: others lead its partitions, and calls are joined."""
+    kills = 20 if FULL else 1
+    count = 40 + 40 * kills
+    lab = setup_starts("cluster", count, 0.5, False, server=Cluster("cluster"))
+    run = lab.coordinator.begin("run-all-ready", "plan.yaml", *lab.coordinator.engine())
+    done = 0
+    while done < kills and run.poll() is None:
+        time.sleep(2)
+        node = lab.server.nodes[1 + done % 2]
+        node.kill()
+        done += 1
+        if done < kills:
+            time.sleep(3)
+            node.begin()
+    out, err = run.communicate(timeout=300)
+    undone = [(task["id"], task["status"]) for task in lab.coordinator.tasks() if task["status"] != "done"]
+    check_started_once(lab, "cluster")
+    if run.returncode or undone:
+        fail(f"cluster: exit {run.returncode}, {undone[:5]}\n{out[-2000:]}\n{err[-2000:]}")
+    lab.close()
+    print(f"  {done} kills of a node, {count} tasks done, 0 started twice")
+
+
+def test_two_coordinators():
+    """Two runs on one store share its tasks: each starts once."""
+    count = 1000 if FULL else 200
+    lab = setup_starts("two", count, 0.05, False, slots=8)
+    code, out, err = lab.coordinator.run("apply", "plan.yaml")
+    if code:
+        fail(f"apply: {err}")
+    runs = [lab.coordinator.begin("run-all-ready", *lab.coordinator.engine()) for _ in range(2)]
+    said = [run.communicate(timeout=300) for run in runs]
+    undone = [task["id"] for task in lab.coordinator.tasks() if task["status"] != "done"]
+    check_started_once(lab, "two coordinators")
+    if undone or len(starts(lab.project)) != count or any(run.returncode for run in runs):
+        fail(f"two coordinators: {undone[:5]}, {len(starts(lab.project))} starts\n{said}")
+    lab.close()
+    print(f"  2 runs, {count} tasks: {count} starts")

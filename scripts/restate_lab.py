@@ -1,0 +1,218 @@
+"""A Restate server, workers, coordinators and projects for tests.
+
+Arguments: the programs `taskpawl` and `taskpawl-worker`, the server, and a directory for everything. `ONLY=NAME,…` runs some parts.
+"""
+
+import atexit
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+TASKPAWL, WORKER, SERVER = sys.argv[1:4]
+WORK = pathlib.Path(sys.argv[4])
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FULL = os.environ.get("TASKPAWL_HARNESS") == "full"
+ONLY = [name for name in os.environ.get("ONLY", "").split(",") if name]
+KILLS = 100 if FULL else 10
+SERVER_KILLS = 20 if FULL else 2
+
+
+PROCESSES = []
+
+
+@atexit.register
+def end_processes():
+    """Ends what a failed part leaves."""
+    for process in PROCESSES:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def spawn(*args, **options):
+    process = subprocess.Popen(*args, **options)
+    PROCESSES.append(process)
+    return process
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    found = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return found
+
+
+def environment(home):
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "USER") if name in os.environ}
+    return {**kept, "HOME": str(home), "XDG_STATE_HOME": f"{home}/state", "XDG_CONFIG_HOME": f"{home}/config"}
+
+
+def fail(message):
+    print(f"FAILED: {message}")
+    raise SystemExit(1)
+
+
+class Server:
+    def __init__(self, name):
+        self.dir = WORK / name
+        self.dir.mkdir(parents=True)
+        self.ingress, self.admin, self.node = free_ports(3)
+        self.process = None
+
+    def start(self):
+        # A killed server may hold its address for a moment.
+        for _ in range(30):
+            env = environment(self.dir) | {
+                "RESTATE_INGRESS__BIND_ADDRESS": f"127.0.0.1:{self.ingress}",
+                "RESTATE_ADMIN__BIND_ADDRESS": f"127.0.0.1:{self.admin}",
+                "RESTATE_BIND_ADDRESS": f"127.0.0.1:{self.node}",
+                "RESTATE_ADVERTISED_ADDRESS": f"http://127.0.0.1:{self.node}",
+                "RESTATE_LISTEN_MODE": "tcp",
+                "RESTATE_BASE_DIR": str(self.dir / "data"),
+                "RESTATE_NODE_NAME": "test",
+                "RESTATE_DISABLE_TELEMETRY": "true",
+                "RESTATE_LOG_FILTER": "warn",
+                "RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE": "512MB",
+                "DO_NOT_TRACK": "1",
+            }
+            log = open(self.dir / "log", "ab")
+            self.process = spawn([SERVER], env=env, stdout=log, stderr=log, cwd=self.dir)
+            end = time.monotonic() + 60
+            while time.monotonic() < end and self.process.poll() is None:
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/health", timeout=1)
+                    urllib.request.urlopen(f"http://127.0.0.1:{self.ingress}/restate/health", timeout=1)
+                    return
+                except OSError:
+                    time.sleep(0.1)
+            self.kill()
+            time.sleep(0.5)
+        fail(f"the server does not start: {(self.dir / 'log').read_text()[-2000:]}")
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        if self.process:
+            self.process.wait()
+
+
+class Worker:
+    def __init__(self, server, name, project, home, slots=4, labels=()):
+        self.server, self.name, self.home = server, name, home
+        (self.port,) = free_ports(1)
+        labels = [word for label in labels for word in ("--label", label)]
+        self.args = [WORKER, "--restate-admin", f"http://127.0.0.1:{server.admin}", "--listen", f"127.0.0.1:{self.port}",
+                     "--name", name, "--slots", str(slots), "--project", str(project), *labels]
+        self.log = WORK / f"{name}.log"
+        self.process = None
+
+    def start(self):
+        begun = self.log.stat().st_size if self.log.exists() else 0
+        log = open(self.log, "ab")
+        self.process = spawn(self.args, env=environment(self.home), stdout=log, stderr=log)
+        end = time.monotonic() + 60
+        while b"is ready" not in self.log.read_bytes()[begun:]:
+            if self.process.poll() is not None or time.monotonic() > end:
+                fail(f"worker {self.name} does not start: {self.log.read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Coordinator:
+    def __init__(self, project, home, server=None):
+        self.project, self.home, self.server = project, home, server
+
+    def engine(self):
+        return ["--engine", "restate", "--restate-url", f"http://127.0.0.1:{self.server.ingress}",
+                "--restate-admin", f"http://127.0.0.1:{self.server.admin}"]
+
+    def begin(self, *args):
+        return spawn([TASKPAWL, *args], cwd=self.project, env=environment(self.home),
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, *args):
+        process = self.begin(*args)
+        out, err = process.communicate(timeout=600)
+        return process.returncode, out, err
+
+    def tasks(self):
+        code, out, err = self.run("list", "--json", "--limit", "100000")
+        if code:
+            fail(f"list: {out} {err}")
+        return json.loads(out)["data"]
+
+
+def trust(home, coordinator):
+    """Lets the workers of a home trust the key of a coordinator."""
+    code, key, err = coordinator.run("workers", "key")
+    if code:
+        fail(f"workers key: {err}")
+    trusted = subprocess.run([WORKER, "trust", key.strip()], env=environment(home), capture_output=True, text=True)
+    if trusted.returncode:
+        fail(f"trust: {trusted.stderr}")
+
+
+class Lab:
+    """One server, workers and a project that all of them share."""
+
+    def __init__(self, name, workers=3, slots=4, plan=None, labels=(), server=None):
+        self.home = WORK / name / "home"
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.project = WORK / name / "project"
+        self.project.mkdir()
+        (self.project / ".git").mkdir()
+        self.server = server or Server(f"{name}/server")
+        self.server.start()
+        self.coordinator = Coordinator(self.project, self.home, self.server)
+        if plan is not None:
+            (self.project / "plan.yaml").write_text(plan)
+        trust(self.home, self.coordinator)
+        self.workers = [Worker(self.server, f"{name}-w{at}", self.project, self.home, slots, labels) for at in range(workers)]
+        for worker in self.workers:
+            worker.start()
+
+    def close(self):
+        for worker in self.workers:
+            worker.stop()
+        self.server.kill()
+
+
+def starts(project):
+    """Returns how often each task started: every start appends a line to a file of its own."""
+    return {path.name: len(path.read_text().splitlines()) for path in (project / "starts").glob("*")}
+
+
+def plan_of_starts(count, pause, idempotent):
+    word = "true" if idempotent else "false"
+    tasks = [f"  - {{id: t{at}, idempotent: {word}, run: 'echo x >> starts/t{at}; sleep {pause}; echo y >> ends/t{at}'}}"
+             for at in range(count)]
+    return "tasks:\n" + "\n".join(tasks) + "\n"
+
+
+def setup_starts(name, count, pause, idempotent, **lab):
+    lab = Lab(name, plan=plan_of_starts(count, pause, idempotent), **lab)
+    (lab.project / "starts").mkdir()
+    (lab.project / "ends").mkdir()
+    return lab
+
+
+def check_started_once(lab, what):
+    twice = {task: count for task, count in starts(lab.project).items() if count > 1}
+    if twice:
+        fail(f"{what}: started twice: {twice}")
