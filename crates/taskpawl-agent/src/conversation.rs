@@ -30,6 +30,8 @@ pub(crate) struct Wishes {
     pub(crate) prompt: Vec<Value>,
     /// The text of the verification that the work has failed.
     pub(crate) rework: Option<String>,
+    /// The session of another call to go on with.
+    pub(crate) resume: Option<String>,
     /// The schema of the answer.
     pub(crate) schema: Option<Value>,
     /// The mode of the session.
@@ -93,7 +95,7 @@ impl<'a> Conversation<'a> {
     pub(crate) async fn run(&mut self, wishes: &Wishes) -> Result<Value, ToolError> {
         self.max_cost = wishes.max_cost;
         let capabilities = self.initialize().await?;
-        let is_continued = self.open_session(&capabilities, wishes.mode.as_deref()).await?;
+        let is_continued = self.open_session(&capabilities, wishes).await?;
         let mut prompt = first_prompt(wishes, is_continued);
         let mut repairs = 0;
         loop {
@@ -131,20 +133,65 @@ impl<'a> Conversation<'a> {
     }
 
     /// Goes on with the session of an earlier start, or begins one. Returns whether an earlier prompt is in it.
-    async fn open_session(&mut self, capabilities: &Value, mode: Option<&str>) -> Result<bool, ToolError> {
+    async fn open_session(&mut self, capabilities: &Value, wishes: &Wishes) -> Result<bool, ToolError> {
         let mut opened = None;
         if !self.record.session.is_empty() {
             opened = self.load_session(capabilities).await?;
+        } else if let Some(session) = &wishes.resume {
+            opened = self.adopt_session(capabilities, session).await?;
         }
         let is_continued = opened.is_some() && self.record.is_prompted;
         let opened = match opened {
             Some(opened) => opened,
             None => self.new_session().await?,
         };
-        if let Some(mode) = mode {
+        if let Some(mode) = wishes.mode.as_deref() {
             self.set_mode(&opened, mode).await?;
         }
         Ok(is_continued)
+    }
+
+    /// Goes on with the session of another call: in a copy of it where the agent can make one, so that others may go on with it, too.
+    async fn adopt_session(
+        &mut self,
+        capabilities: &Value,
+        session: &str,
+    ) -> Result<Option<Value>, ToolError> {
+        let can_fork = capabilities.pointer("/sessionCapabilities/fork").is_some_and(|fork| !fork.is_null());
+        session.clone_into(&mut self.record.session);
+        let opened = if can_fork {
+            self.fork_session(session).await?
+        } else {
+            self.load_session(capabilities).await?
+        };
+        if opened.is_some() {
+            self.record.agent.clone_from(&self.agent.name);
+            self.record.begin(self.cx).await?;
+        }
+        Ok(opened)
+    }
+
+    async fn fork_session(&mut self, session: &str) -> Result<Option<Value>, ToolError> {
+        let name = &self.agent.name;
+        let params = json!({"sessionId": session, "cwd": self.cx.dir, "mcpServers": []});
+        self.is_replay = true;
+        let forked = self.request("session/fork", &params).await?;
+        self.is_replay = false;
+        let problem = match forked {
+            Ok(forked) if !text(&forked, "sessionId").is_empty() => {
+                text(&forked, "sessionId").clone_into(&mut self.record.session);
+                let (session, own) = (plain(session, 100), plain(&self.record.session, 100));
+                self.log.line(&format!("[session {own} continues a copy of {session}]"))?;
+                return Ok(Some(forked));
+            }
+            Ok(_) => "it made a copy without an id".to_owned(),
+            Err(refused) => refused.message,
+        };
+        self.cx.warn(format!(
+            "agent `{name}` does not go on with session `{}` and starts over: {problem}",
+            plain(session, 100)
+        ));
+        Ok(None)
     }
 
     async fn load_session(&mut self, capabilities: &Value) -> Result<Option<Value>, ToolError> {

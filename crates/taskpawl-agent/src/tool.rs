@@ -39,6 +39,8 @@ struct Args {
     mode: Option<String>,
     max_turns: Option<u32>,
     max_cost: Option<f64>,
+    /// `fresh`, or an object with the id of a session.
+    session: Option<Value>,
 }
 
 impl AgentTool {
@@ -52,6 +54,13 @@ impl AgentTool {
                 "schema": {"type": "object", "description": "JSON Schema of the answer, which is then in `json` of the result."},
                 "files": {"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Files of the project that the agent is pointed to."},
                 "mode": {"type": "string", "minLength": 1, "description": "A mode of the agent, such as `plan`."},
+                "session": {
+                    "anyOf": [
+                        {"enum": ["fresh"]},
+                        {"type": "object", "properties": {"resume": {"type": "string", "minLength": 1}}, "required": ["resume"], "additionalProperties": false},
+                    ],
+                    "description": "The conversation: `fresh` (the default), or `{resume: ID}` with the id of a session, such as `tasks.TASK.result.session`.",
+                },
                 "maxTurns": {"type": "integer", "minimum": 1, "maximum": 100, "description": "The most prompts of the call, with those that repair an answer; by default 3."},
                 "maxCost": {"type": "number", "exclusiveMinimum": 0, "description": "The highest cost of the call, in the unit of the agent. An agent that reports no cost fails with it."},
             },
@@ -121,6 +130,7 @@ impl Tool for AgentTool {
         let wishes = Wishes {
             prompt: prompt(&cx, args.prompt, args.files).await?,
             rework: cx.rework.clone(),
+            resume: args.session.and_then(|session| Some(session.get("resume")?.as_str()?.to_owned())),
             schema: args.schema,
             mode: args.mode,
             max_turns: args.max_turns,

@@ -130,6 +130,8 @@ def answer(method, params):
         return SCENARIO["answers"][method]
     if method == "initialize":
         capabilities = {"loadSession": SCENARIO.get("loadSession", True)}
+        if SCENARIO.get("fork"):
+            capabilities["sessionCapabilities"] = {"fork": {}}
         result = {"protocolVersion": 1, "agentCapabilities": capabilities, "agentInfo": {"name": "scripted", "version": "1"}}
         return {"result": result}
     if method == "session/new":
@@ -139,6 +141,12 @@ def answer(method, params):
         keep(known)
         modes = {"currentModeId": "code", "availableModes": [{"id": "code", "name": "Code"}, {"id": "plan", "name": "Plan"}]}
         return {"result": {"sessionId": session, "modes": modes}}
+    if method == "session/fork":
+        known = sessions()
+        session = f"s{len(known) + 1}"
+        known[session] = list(known[params["sessionId"]])
+        keep(known)
+        return {"result": {"sessionId": session}}
     if method == "session/load":
         if params["sessionId"] not in sessions():
             return {"error": {"code": -32603, "message": "no such session"}}

@@ -20,7 +20,9 @@ const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// The plans that the program brings.
 const BUNDLED: &[(&str, &str)] = &[
+    ("feature", include_str!("../plans/feature.yaml")),
     ("fix", include_str!("../plans/fix.yaml")),
+    ("refactor", include_str!("../plans/refactor.yaml")),
     ("release", include_str!("../plans/release.yaml")),
     ("review", include_str!("../plans/review.yaml")),
     ("triage", include_str!("../plans/triage.yaml")),

@@ -181,3 +181,37 @@ fn a_failed_verification_goes_back_to_the_agent_in_its_session() {
     let error = shown["error"].as_str().unwrap();
     assert!(error.starts_with("verification `c2` (shell): "), "{error}");
 }
+
+/// Runs a plan of three tasks, `a`, `b` and `c`, whose agents repeat all prompts of their session, and returns the results of the later ones.
+fn prompts_of_sessions(more: &Value) -> [Value; 2] {
+    let scene = Scene::new(&json!([]), "");
+    let mut scenario = json!({"turns": [[{"prompts": 1}]]});
+    for (name, value) in more.as_object().unwrap() {
+        scenario[name] = value.clone();
+    }
+    scene.0.file("scenario.json", &scenario.to_string());
+    let resumed = |id: &str| {
+        let session = json!({"resume": "${{ tasks.a.result.session }}"});
+        json!({"id": id, "needs": ["a"], "call": {"agent": {"prompt": id, "session": session}}})
+    };
+    let first = json!({"id": "a", "call": {"agent": {"prompt": "a", "session": "fresh"}}});
+    let plan = json!({"name": "p", "tasks": [first, resumed("b"), resumed("c")]});
+    scene.0.file("p.json", &plan.to_string());
+    // The scripted agent keeps its sessions in one file.
+    scene.0.run(&["run-all-ready", "--plan", "p.json", "--jobs", "1"]).ok();
+    ["b", "c"].map(|id| {
+        let shown = scene.0.run(&["show", id, "--json"]).ok().json()["data"].clone();
+        shown["metadata"]["toolCalls"][0]["result"].clone()
+    })
+}
+
+#[test]
+fn a_call_goes_on_in_the_session_of_another_task_or_in_a_copy_of_it() {
+    let [b, c] = prompts_of_sessions(&json!({"fork": true}));
+    assert_eq!((&b["text"], &c["text"]), (&json!("[[\"a\"], [\"b\"]]"), &json!("[[\"a\"], [\"c\"]]")));
+    assert_ne!(b["session"], c["session"]);
+    let [b, c] = prompts_of_sessions(&json!({}));
+    assert_eq!((&b["session"], &c["session"]), (&json!("s1"), &json!("s1")));
+    let [b, _] = prompts_of_sessions(&json!({"loadSession": false}));
+    assert_eq!(b["text"], "[[\"b\"]]", "an agent that cannot go on starts over");
+}

@@ -29,7 +29,7 @@ fn plans_are_listed_by_name_and_those_of_the_project_hide_no_others() {
         let text = |plan: &Value, field: &str| plan[field].as_str().unwrap().to_owned();
         listed.as_array().unwrap().iter().map(|plan| (text(plan, "name"), text(plan, "owner"))).collect()
     };
-    let bundled = ["fix", "release", "review", "triage"];
+    let bundled = ["feature", "fix", "refactor", "release", "review", "triage"];
     assert_eq!(names(&cli), bundled.map(|name| (name.to_owned(), "bundled".to_owned())));
     for name in bundled {
         assert!(cli.run(&["plan", "list"]).ok().stdout.contains(name));
@@ -44,9 +44,11 @@ fn plans_are_listed_by_name_and_those_of_the_project_hide_no_others() {
     fs::write(cli.path(".config/taskpawl/plans/own.json"), "{\"tasks\": []}").unwrap();
     let found = names(&cli);
     let expected = [
+        ("feature", "bundled"),
         ("fix", "bundled"),
         ("ours", "project"),
         ("own", "user"),
+        ("refactor", "bundled"),
         ("release", "bundled"),
         ("review", "bundled"),
         ("triage", "user"),
@@ -151,4 +153,70 @@ fn a_night_of_triage_asks_about_urgent_work_alone() {
         let run = cli.run(&[&["run-all-ready", "triage"][..], &params].concat());
         assert_eq!(run.code, Some(code), "{run}");
     }
+}
+
+fn git(cli: &Cli, args: &[&str]) -> String {
+    let mut command = std::process::Command::new("git");
+    command.current_dir(cli.path("work")).args(["-c", "user.name=a", "-c", "user.email=a@example.org"]);
+    let output = command.args(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Makes a repository of the project, in which worktrees have the scripted agent, too.
+fn commit_all(cli: &Cli) {
+    cli.file(".gitignore", "sessions.json\n");
+    git(cli, &["init", "-q", "-b", "main"]);
+    git(cli, &["add", "."]);
+    git(cli, &["commit", "-q", "-m", "one"]);
+}
+
+#[test]
+fn a_feature_is_made_in_worktrees_checked_merged_and_published() {
+    let answer = json!({"code": "write new.txt", "documentation": "write about it"}).to_string();
+    let cli =
+        with_agent(&json!([[{"make": "new.txt"}, {"say": answer}], [{"make": "checked"}, {"say": "fixed"}]]));
+    commit_all(&cli);
+    // The first check fails, and goes back to the agent of the code.
+    let params = [
+        "--param",
+        "feature=a new file",
+        "--param",
+        "check=test -e new.txt && test -e checked",
+        "--param",
+        "publish=git rev-parse HEAD > published",
+        "--param",
+        "agent=scripted",
+    ];
+    let run = cli.run(&[&["run-all-ready", "feature"][..], &params].concat());
+    assert_eq!(run.code, Some(3), "{run}");
+    assert_eq!(cli.run(&["diff", "code", "--names"]).ok().stdout, "checked\nnew.txt\n");
+    if may_decide() {
+        // The scripted agent makes the file when it plans, too.
+        fs::remove_file(cli.path("work/new.txt")).unwrap();
+        cli.by_person(&["approve", "merge"]).ok();
+        cli.run(&["run-all-ready"]).ok();
+        assert_eq!(git(&cli, &["ls-files", "new.txt", "checked"]), "checked\nnew.txt\n");
+        assert_eq!(
+            fs::read_to_string(cli.path("work/published")).unwrap(),
+            git(&cli, &["rev-parse", "HEAD"])
+        );
+    }
+}
+
+#[test]
+fn a_refactoring_looks_at_each_file_and_is_accepted() {
+    let answer = json!({"changed": true, "note": "done"}).to_string();
+    let cli = with_agent(&json!([[{"say": answer}]]));
+    let params = ["--param", "change=rename it", "--param", "files=printf 'a.rs\\nb.rs\\nc.rs\\n'"];
+    let more = ["--param", "limit=2", "--param", "check=true", "--param", "agent=scripted"];
+    // The scripted agent keeps its sessions in one file.
+    let run = cli.run(&[&["run-all-ready", "refactor", "--jobs", "1"][..], &params, &more].concat());
+    assert_eq!(run.code, Some(3), "{run}");
+    assert_eq!((status(&cli, "check"), status(&cli, "accept")), ("done".to_owned(), "blocked".to_owned()));
+    let sessions = fs::read_to_string(cli.path("work/sessions.json")).unwrap();
+    assert!(
+        sessions.contains("`a.rs`") && sessions.contains("`b.rs`") && !sessions.contains("`c.rs`"),
+        "{sessions}"
+    );
 }

@@ -23,7 +23,7 @@ pub(super) fn definition() -> Definition {
         description: "A task: calls, result, notes, why it does not run, what to do. part pages through a long text; tail: bytes at its end.",
         input: schema(
             json!({
-                "id": text(), "part": {"enum": ["result", "description", "stdout", "stderr"]}, "call": text(),
+                "id": text(), "part": {"enum": ["result", "description", "stdout", "stderr", "diff"]}, "call": text(),
                 "offset": number(), "limit": number(), "tail": number(), "max_bytes": number(),
             }),
             &["id"],
@@ -111,6 +111,8 @@ enum Part {
     Description,
     Stdout,
     Stderr,
+    /// What the task has changed in its worktree.
+    Diff,
 }
 
 impl Part {
@@ -120,6 +122,7 @@ impl Part {
             Self::Description => "description",
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
+            Self::Diff => "diff",
         }
     }
 }
@@ -179,6 +182,7 @@ fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Resu
     let Piece { offset, bytes, total } = match part {
         Part::Result => piece_of(&brief::result_text(task), place),
         Part::Description => piece_of(&task.description, place),
+        Part::Diff => piece_of(&diff(caller, task)?, place),
         Part::Stdout | Part::Stderr => piece_of_output(caller, task, part, arguments, place)?,
     };
     let goes_on = offset + (bytes.len() as u64) < total;
@@ -193,6 +197,12 @@ fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Resu
     }
     let text = Page::of_text("text", offset, &bytes, goes_on).then(Action::call("task_get", same));
     Ok(answer.page(text))
+}
+
+/// Returns what a task has changed in its worktree.
+fn diff(caller: &Caller, task: &Task) -> Result<String, Refused> {
+    let diff = caller.plans.engine().worktree_diff(task.id.as_str());
+    diff.map(|diff| diff.patch).map_err(|what| Refused::NotHere { what, hint: Some(shows_calls(&task.id)) })
 }
 
 /// A part of a longer text. It begins and ends between characters.
