@@ -50,15 +50,12 @@ pub(crate) fn program(context: &Context) -> Result<Group, Failure> {
 
 pub(crate) fn crates() -> Group {
     const LIBRARY: &str = "crates in the tree of the library, itself included";
-    const WITHOUT_HTTP: &str = "the same without `http_request`";
+    const BARE: &str = "the same without its features";
     let subjects = vec![
         Subject::new(LIBRARY, 1, || Ok(counted(tree(&[])?))),
-        Subject::new(WITHOUT_HTTP, 1, || Ok(counted(tree(&["--no-default-features"])?))),
+        Subject::new(BARE, 1, || Ok(counted(tree(&["--no-default-features"])?))),
     ];
-    let goals = vec![
-        Goal::figure_at_most(LIBRARY, Metric::Count, 60.0),
-        Goal::figure_at_most(WITHOUT_HTTP, Metric::Count, 60.0),
-    ];
+    let goals = vec![Goal::figure_at_most(BARE, Metric::Count, 60.0)];
     Group { title: "The library".to_owned(), unit: "tree".into(), subjects, goals, is_fixed: true }
 }
 
