@@ -1,7 +1,7 @@
 // A store with a plan, and the page of it.
 
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -52,6 +52,20 @@ export class Site {
       }
     }
     this.origin = new URL(this.address.url).origin;
+  }
+
+  /** Another server of the same store. */
+  async beside() {
+    const other = Object.create(this);
+    other.server = undefined;
+    await other.serve();
+    return other;
+  }
+
+  /** The CPU time that the server has taken, in hundredths of a second. */
+  ticks() {
+    const fields = readFileSync(`/proc/${this.server.pid}/stat`, "utf8").split(") ")[1].split(" ");
+    return Number(fields[11]) + Number(fields[12]);
   }
 
   /** The path of the program. */
