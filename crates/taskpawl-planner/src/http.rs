@@ -195,13 +195,12 @@ impl Planner for HttpModel {
     }
 
     fn ask(&self, request: &Request<'_>) -> Result<Reply, PlannerError> {
-        let given = request.time_left();
         let body = self.settings.format.body(&self.settings.model, request).to_string();
         let mut requests = 0;
         loop {
             requests += 1;
             let sent = self.send(body.as_bytes(), request.time_left());
-            let answer = sent.map_err(|error| self.error(&error, given))?;
+            let answer = sent.map_err(|error| self.error(&error, request.limit))?;
             match answer.pause() {
                 Some(pause) if requests <= MAX_RETRIES && pause < request.time_left() => thread::sleep(pause),
                 _ => return self.read(&answer).map(|reply| Reply { requests, ..reply }),

@@ -52,6 +52,8 @@ pub struct Request<'a> {
     pub schema: &'a Value,
     /// The most tokens of the answer.
     pub max_tokens: u64,
+    /// The time for all answers together, for messages.
+    pub limit: Duration,
     /// The time by which the answer is needed.
     pub deadline: Instant,
 }

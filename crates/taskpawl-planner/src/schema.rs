@@ -10,10 +10,8 @@ pub fn answer_schema<'t>(tools: impl IntoIterator<Item = &'t ToolSpec>, max_task
     let mut tools: Vec<&ToolSpec> = tools.into_iter().collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let calls: Vec<Value> =
-        tools.iter().map(|tool| closed([(&*tool.name, arguments(tool))], &[&*tool.name])).collect();
-    let long = fields.call.iter().map(|field| (*field, call_field(field, &tools)));
-    let long = closed(long, &["toolName", "args"]);
-    let call = json!({"anyOf": calls.into_iter().chain([long]).collect::<Vec<_>>()});
+        tools.iter().flat_map(|tool| [short_call(tool), long_call(tool, &fields.call)]).collect();
+    let call = json!({"anyOf": calls});
     let task = fields.task.iter().map(|field| (*field, task_field(field)));
     let task = closed(task.chain([("x-why", text())]), &["id", "name", "x-why"]);
     let plan = fields.plan.iter().map(|field| match *field {
@@ -21,7 +19,8 @@ pub fn answer_schema<'t>(tools: impl IntoIterator<Item = &'t ToolSpec>, max_task
             "tasks",
             json!({"type": "array", "items": {"$ref": "#/$defs/task"}, "minItems": 1, "maxItems": max_tasks}),
         ),
-        "name" | "description" => (*field, text()),
+        "name" => ("name", id()),
+        "description" => (*field, text()),
         _ => (*field, object(field)),
     });
     let mut schema = closed(plan, &["name", "tasks"]);
@@ -60,6 +59,11 @@ fn text() -> Value {
     json!({"type": "string"})
 }
 
+/// Returns the schema of an id, and of the name of a plan.
+fn id() -> Value {
+    json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"})
+}
+
 fn texts() -> Value {
     json!({"type": "array", "items": {"type": "string"}})
 }
@@ -71,13 +75,20 @@ fn closed<'n>(properties: impl IntoIterator<Item = (&'n str, Value)>, required: 
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-fn call_field(field: &str, tools: &[&ToolSpec]) -> Value {
-    match field {
-        "toolName" => json!({"enum": tools.iter().map(|tool| &tool.name).collect::<Vec<_>>()}),
-        "args" => json!({"type": "object"}),
+/// Returns the schema of a call in its short form, `{TOOL: {arguments}}`.
+fn short_call(tool: &ToolSpec) -> Value {
+    closed([(&*tool.name, arguments(tool))], &[&*tool.name])
+}
+
+/// Returns the schema of a call with further fields. The arguments are those of its tool here as well.
+fn long_call(tool: &ToolSpec, fields: &[&'static str]) -> Value {
+    let value = |field: &str| match field {
+        "toolName" => json!({"const": tool.name}),
+        "args" => arguments(tool),
         "retry" => json!({"anyOf": [{"type": "integer"}, object(field)]}),
         _ => text(),
-    }
+    };
+    closed(fields.iter().map(|field| (*field, value(field))), &["toolName", "args"])
 }
 
 /// Returns the schema of an object with the fields that the language has for it, each with any value.
@@ -92,6 +103,7 @@ fn object(field: &str) -> Value {
 /// Returns the schema of a field. Short forms that mean the same are left out, so that a model has one way to write it.
 fn task_field(field: &str) -> Value {
     match field {
+        "id" => id(),
         "needs" | "writes" => texts(),
         "trigger" => json!({"enum": ["all_done", "any_done", "all_finished", "any_failed"]}),
         "mode" => json!({"enum": ["sequential", "parallel"]}),
@@ -119,7 +131,7 @@ mod tests {
         let tools: Vec<ToolSpec> = registry.iter().map(|tool| tool.spec().clone()).collect();
         let schema = answer_schema(&tools, 20);
         let branches = schema["$defs"]["call"]["anyOf"].as_array().unwrap();
-        assert_eq!(branches.len(), tools.len() + 1);
+        assert_eq!(branches.len(), 2 * tools.len());
         for object in branches.iter().chain([&schema, &schema["$defs"]["task"]]) {
             assert_eq!(object["additionalProperties"], false, "{object}");
         }

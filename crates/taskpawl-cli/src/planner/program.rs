@@ -124,7 +124,7 @@ impl Program {
         let call = task.metadata.tool_calls.swap_remove(0);
         if let Some(error) = &call.error {
             if call.error_class.as_deref() == Some("timeout") {
-                return Err(PlannerError::Timeout { planner: self.name(), after: duration(given) });
+                return Err(PlannerError::Timeout { planner: self.name(), after: duration(request.limit) });
             }
             let remedy = self.remedy(id.as_str()).map_err(failed)?.unwrap_or_default();
             return Err(self.failed(cut(error, MAX_SAID) + &remedy));

@@ -287,7 +287,7 @@ impl<'n> Reader<'n> {
         match key {
             "resources" | "defaults" | "tasks" => {}
             "version" => self.version(node),
-            "name" => plan.name = self.option(node, Self::filled_text),
+            "name" => plan.name = self.option(node, Self::id).map(str::to_owned),
             "params" => {
                 plan.params = self.params(node);
                 // A parameter with an invalid declaration still counts as declared, so that its uses are not reported
