@@ -219,7 +219,8 @@ fn settle(app: &App, is_yes: bool, planner: &str, change: &PlanChange) -> Result
     if !out.is_json {
         out.print(shown_difference(app, change))?;
     }
-    if !is_yes && !(app.terminal().can_ask() && !out.is_json) {
+    let can_ask = app.terminal().can_ask() && !out.is_json;
+    if !is_yes && !can_ask {
         out.warn("the plan was not repaired: this change needs a person's yes, at a terminal");
         return Ok(Ended::Left);
     }
