@@ -36,7 +36,7 @@ pub(super) fn pairs<'m>(items: &'m [ContentItem], known: &'m Known) -> (Vec<Pair
     (matching.matched, renamed)
 }
 
-/// What items and records are compared by.
+/// The part of items and records that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// The text, and all headings and items above it.

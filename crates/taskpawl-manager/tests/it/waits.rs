@@ -1,4 +1,4 @@
-//! Durable waits and signals: times decide, and nobody holds a waiting task.
+//! Durable waits and signals: times decide, and a waiting task has no holder.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn each_of_two_parallel_signals_wakes_the_task() {
 }
 
 #[test]
-fn nobody_holds_a_waiting_task_and_a_release_continues_the_same_wait() {
+fn a_waiting_task_has_no_holder_and_a_release_continues_the_same_wait() {
     let fixture = waiting("tasks: [{id: a, calls: [{wait: {for: 1h}}, {t: {}}]}]", &["a"]);
     let refused = fixture.refuse(|manager| manager.claim("a", std::time::Duration::from_secs(60)));
     assert!(refused.contains("is held by the store, because it waits until"), "{refused}");
@@ -119,7 +119,7 @@ fn a_plan_may_be_edited_while_its_tasks_wait() {
     assert_eq!(fixture.task("a").status.as_str(), "todo");
     start(&fixture, &["a"]);
     assert_eq!(fixture.task("a").progress.waiting_for.unwrap().time, end);
-    // Another wait begins anew.
+    // The other wait starts over.
     fixture.apply("tasks: [{id: a, calls: [{wait: {for: 2h}}, {t: {x: 2}}]}]");
     start(&fixture, &["a"]);
     let later = fixture.task("a").progress.waiting_for.unwrap().time;

@@ -111,7 +111,7 @@ enum Part {
     Description,
     Stdout,
     Stderr,
-    /// What the task has changed in its worktree.
+    /// The changes of the task in its worktree.
     Diff,
 }
 
