@@ -10,7 +10,7 @@ pub fn answer_schema<'t>(tools: impl IntoIterator<Item = &'t ToolSpec>, max_task
     let mut tools: Vec<&ToolSpec> = tools.into_iter().collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let calls: Vec<Value> =
-        tools.iter().flat_map(|tool| [short_call(tool), long_call(tool, &fields.call)]).collect();
+        tools.iter().flat_map(|tool| [short_call(tool), long_call(tool, fields.call)]).collect();
     let call = json!({"anyOf": calls});
     let task = fields.task.iter().map(|field| (*field, task_field(field)));
     let task = closed(task.chain([("x-why", text())]), &["id", "name", "x-why"]);

@@ -119,7 +119,8 @@ pub fn propose<E>(
         if left == 0 {
             return Err(so_far.refused(Why::Tokens));
         }
-        let request = Request { messages: &messages, schema, max_tokens: left, limit: budget.timeout, deadline };
+        let request =
+            Request { messages: &messages, schema, max_tokens: left, limit: budget.timeout, deadline };
         let reply = planner.ask(&request)?;
         so_far.count(&reply);
         let text = match so_far.plan_of(&reply) {
