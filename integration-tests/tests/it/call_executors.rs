@@ -43,7 +43,8 @@ impl Worker {
             labels: BTreeSet::new(),
             tools: ["hold".to_owned()].into(),
         };
-        let executor = LocalExecutor::open(plans.engine(), LocalOptions { offer }).await.unwrap();
+        let executor =
+            LocalExecutor::open(plans.engine(), LocalOptions { offer, remote: None }).await.unwrap();
         Self { executor, starts, gate }
     }
 
