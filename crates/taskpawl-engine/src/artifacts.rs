@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,15 +36,19 @@ impl ArtifactStore {
         Self { base: all.join(format!("{name}-{}", &digest[..12])) }
     }
 
-    /// Makes the directory of a run.
-    pub(crate) fn open(&self, run: &RunId) -> Result<Arc<ArtifactDirs>, RunError> {
+    /// Makes the directory of a run; `None` where nothing can be written beside the state directory, as within the sandbox of another
+    /// run. Only tasks with `artifacts` fail for that.
+    pub(crate) fn open(&self, run: &RunId) -> Result<Option<Arc<ArtifactDirs>>, RunError> {
         let of_run = self.base.join(run.as_str());
-        make_private_directories(&of_run).map_err(|source| RunError::Files {
-            action: "create",
-            path: of_run.clone(),
-            source,
-        })?;
-        Ok(Arc::new(ArtifactDirs { of_run, all: self.base.clone() }))
+        match make_private_directories(&of_run) {
+            Ok(()) => Ok(Some(Arc::new(ArtifactDirs { of_run, all: self.base.clone() }))),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
+            {
+                Ok(None)
+            }
+            Err(source) => Err(RunError::Files { action: "create", path: of_run, source }),
+        }
     }
 
     /// Removes the directory of a run if nothing is in it.

@@ -56,7 +56,7 @@ impl Engine {
         let baseline = liveness::baseline_path(&engine.project.files, &id);
         let private = engine.private_tmp(options.observer.as_ref()).await?;
         let private_path = private.as_ref().map(PrivateTmp::path);
-        let artifacts = engine.artifacts.as_ref().map(|store| store.open(&id)).transpose()?;
+        let artifacts = engine.artifacts.as_ref().map(|store| store.open(&id)).transpose()?.flatten();
         let dirs = artifacts.as_deref();
         let confinement = Arc::new(engine.confinement(live.temporary(), private_path, Some(baseline), dirs));
         engine.check_variables(&options.only, &options.variables)?;

@@ -8,7 +8,7 @@ use taskpawl_tools::ToolSpec;
 use crate::language;
 use crate::planner::{Message, Role};
 use crate::project::{Facts, MAX_OPEN_TASKS};
-use crate::signature::signature;
+use crate::signature::{offered, signature};
 
 /// The most bytes of a prompt without goal and documents.
 pub const MAX_PROMPT_BYTES: usize = 6_000;
@@ -108,10 +108,8 @@ impl Prompt {
 }
 
 fn tool_lines<'t>(tools: impl IntoIterator<Item = &'t ToolSpec>) -> String {
-    let mut tools: Vec<&ToolSpec> = tools.into_iter().collect();
-    tools.sort_by(|one, other| one.name.cmp(&other.name));
     let (mut text, mut bare) = ("Tools (`?`: optional):\n".to_owned(), Vec::new());
-    for tool in tools {
+    for tool in offered(tools) {
         let line = format!("{}\n", signature(tool));
         if text.len() + line.len() <= MAX_TOOL_BYTES {
             text.push_str(&line);

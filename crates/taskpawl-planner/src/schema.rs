@@ -4,11 +4,12 @@ use serde_json::{Map, Value, json};
 use taskpawl_model::plan::{plan_fields, proposed_fields};
 use taskpawl_tools::ToolSpec;
 
+use crate::signature::offered;
+
 /// Returns the schema of plans that call these tools.
 pub fn answer_schema<'t>(tools: impl IntoIterator<Item = &'t ToolSpec>, max_tasks: usize) -> Value {
     let fields = proposed_fields();
-    let mut tools: Vec<&ToolSpec> = tools.into_iter().collect();
-    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    let tools = offered(tools);
     let calls: Vec<Value> =
         tools.iter().flat_map(|tool| [short_call(tool), long_call(tool, fields.call)]).collect();
     let call = json!({"anyOf": calls});
@@ -131,7 +132,7 @@ mod tests {
         let tools: Vec<ToolSpec> = registry.iter().map(|tool| tool.spec().clone()).collect();
         let schema = answer_schema(&tools, 20);
         let branches = schema["$defs"]["call"]["anyOf"].as_array().unwrap();
-        assert_eq!(branches.len(), 2 * tools.len());
+        assert_eq!(branches.len(), 2 * offered(&tools).len());
         for object in branches.iter().chain([&schema, &schema["$defs"]["task"]]) {
             assert_eq!(object["additionalProperties"], false, "{object}");
         }

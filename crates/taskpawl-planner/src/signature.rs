@@ -5,6 +5,17 @@ use taskpawl_tools::ToolSpec;
 /// The most characters of a tool's description.
 const MAX_DESCRIPTION: usize = 70;
 
+/// Tools whose calls fields of tasks add: `artifacts` and `worktree`.
+const OF_FIELDS: [&str; 2] = ["artifacts", "worktree_commit"];
+
+/// Returns the tools that a planner may call, by name.
+pub(crate) fn offered<'t>(tools: impl IntoIterator<Item = &'t ToolSpec>) -> Vec<&'t ToolSpec> {
+    let mut tools: Vec<&ToolSpec> =
+        tools.into_iter().filter(|tool| !OF_FIELDS.contains(&tool.name.as_str())).collect();
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    tools
+}
+
 /// Returns a tool in one line: its arguments, optional ones with a question mark, and its effect.
 pub fn signature(spec: &ToolSpec) -> String {
     let required: Vec<&str> =
