@@ -25,15 +25,20 @@ pub(crate) struct ArtifactStore {
 }
 
 impl ArtifactStore {
-    /// Returns that of a project in the directory `all`, which stores share.
-    pub(crate) fn new(all: &Path, project: &Project) -> Self {
+    /// Returns that of a project in the directory `all`, which stores share; `None` if that lies in a directory for temporary files, of
+    /// which programs of the project see one of their own.
+    pub(crate) fn new(all: &Path, project: &Project) -> Option<Self> {
+        let is_replaced = |tmp: &&str| all.starts_with(tmp) && !project.root.starts_with(tmp);
+        if ["/tmp", "/var/tmp"].iter().any(is_replaced) {
+            return None;
+        }
         // By the files of the store: the runs of another store of the project are unknown to this one.
         let digest = format!("{:x}", Sha256::digest(project.files.as_os_str().as_encoded_bytes()));
         let name = project
             .root
             .file_name()
             .map_or_else(|| "project".to_owned(), |name| ref_part(&name.to_string_lossy()));
-        Self { base: all.join(format!("{name}-{}", &digest[..12])) }
+        Some(Self { base: all.join(format!("{name}-{}", &digest[..12])) })
     }
 
     /// Makes the directory of a run; `None` where nothing can be written beside the state directory, as within the sandbox of another

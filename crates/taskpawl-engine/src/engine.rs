@@ -151,7 +151,7 @@ impl Engine {
     /// `artifacts` fail. It must not be hidden from programs.
     #[must_use]
     pub fn with_artifacts(mut self, directory: &Path) -> Self {
-        self.artifacts = Some(ArtifactStore::new(directory, &self.project));
+        self.artifacts = ArtifactStore::new(directory, &self.project);
         self
     }
 

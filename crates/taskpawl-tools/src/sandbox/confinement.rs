@@ -265,7 +265,7 @@ impl Confinement {
         let mut write = vec![places.root.clone()];
         write.extend(rules.may_write.iter().filter(is_beside).filter(is_open).cloned());
         write.extend(places.temporary.clone());
-        write.extend(places.artifacts_of_run.clone().filter(|path| places.leaves_private_tmp(path)));
+        write.extend(places.artifacts_of_run.clone());
         write.extend(self.repository());
 
         let mut read_only = opened(&rules.read_only, Vec::new(), &rules.may_write);

@@ -292,12 +292,6 @@ impl SandboxPlaces {
         [("/tmp", "tmp"), ("/var/tmp", "var-tmp")].into_iter().filter_map(of).collect()
     }
 
-    /// Returns whether programs still have a `/tmp` of their own if they may write a directory deep in the shared one. A project there
-    /// has none anyhow.
-    pub(super) fn leaves_private_tmp(&self, path: &Path) -> bool {
-        self.private().iter().all(|tmp| !path.starts_with(&tmp.path) || self.root.starts_with(&tmp.path))
-    }
-
     /// Returns the directories in the home directory that programs may write into layers of the project.
     pub(super) fn layers(&self) -> Layers {
         let (Some(private), Some(home)) = (&self.private, self.home()) else { return Layers::default() };
