@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(scene.since(0), Vec::<String>::new());
         scene.hook(".githooks/pre-commit");
         scene.write("more.ini", "[alias]\n\tst = !x\n");
-        assert_eq!(scene.since(0), [".githooks/pre-commit", "more.ini"]);
+        assert_eq!(scene.since(0), [".githooks", ".githooks/pre-commit", "more.ini"]);
     }
 
     #[test]

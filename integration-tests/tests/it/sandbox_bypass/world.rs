@@ -230,6 +230,9 @@ impl Around {
         for directory in [home, outside] {
             list(directory, &mut found);
         }
+        // The engine makes the directories for artifacts, of which programs write that of their run.
+        let artifacts = home.join(".local/state/taskpawl-artifacts");
+        found.retain(|(path, _)| !path.starts_with(&artifacts) && !artifacts.starts_with(path));
         found.sort();
         found
     }
