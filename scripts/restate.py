@@ -231,7 +231,7 @@ def test_slots():
         worker = task["metadata"]["toolCalls"][0].get("worker")
         by_worker[worker] = by_worker.get(worker, 0) + 1
     # Debug builds and the start of the program cost some of the time.
-    if code or took > ideal * 2 or len(by_worker) != 3:
+    if code or took > ideal * (1.2 if FULL else 4) or len(by_worker) != 3:
         fail(f"slots: exit {code}, {took:.2f} s, ideal {ideal:.2f} s, {by_worker}\n{err[-1000:]}")
     lab.close()
     print(f"  {count} × {pause} s on 12 slots: {took:.2f} s, {took / ideal:.2f} × ideal, {by_worker}")
