@@ -141,6 +141,8 @@ def test_server_kills():
     out, err = run.communicate(timeout=300)
     undone = [(task["id"], task["status"]) for task in lab.coordinator.tasks() if task["status"] != "done"]
     check_started_once(lab, "server kills")
+    if not kills:
+        fail("server kills: the run ended before the server was killed")
     if run.returncode or undone:
         fail(f"server kills: exit {run.returncode}, {undone[:5]}\n{out[-2000:]}\n{err[-2000:]}")
     lab.close()

@@ -2,9 +2,8 @@
 
 import json
 import time
-import urllib.request
 
-from restate_lab import FULL, SERVER, Server, check_started_once, environment, fail, free_ports, setup_starts, spawn, starts
+from restate_lab import FULL, Server, check_started_once, fail, free_ports, setup_starts, starts
 
 
 class Node(Server):
@@ -15,8 +14,8 @@ class Node(Server):
         self.number, self.ports = number, ports
         self.node = ports[number - 1]
 
-    def begin(self):
-        env = environment(self.dir) | {
+    def settings(self):
+        return super().settings() | {
             "RESTATE_CLUSTER_NAME": "test",
             "RESTATE_NODE_NAME": f"n{self.number}",
             "RESTATE_FORCE_NODE_ID": str(self.number),
@@ -24,27 +23,8 @@ class Node(Server):
             "RESTATE_DEFAULT_REPLICATION": "2",
             "RESTATE_DEFAULT_NUM_PARTITIONS": "4",
             "RESTATE_METADATA_CLIENT__ADDRESSES": json.dumps([f"http://127.0.0.1:{port}" for port in self.ports]),
-            "RESTATE_INGRESS__BIND_ADDRESS": f"127.0.0.1:{self.ingress}",
-            "RESTATE_ADMIN__BIND_ADDRESS": f"127.0.0.1:{self.admin}",
-            "RESTATE_BIND_ADDRESS": f"127.0.0.1:{self.node}",
-            "RESTATE_ADVERTISED_ADDRESS": f"http://127.0.0.1:{self.node}",
-            "RESTATE_LISTEN_MODE": "tcp",
-            "RESTATE_BASE_DIR": str(self.dir / "data"),
-            "RESTATE_DISABLE_TELEMETRY": "true",
-            "RESTATE_LOG_FILTER": "warn",
             "RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE": "256MB",
-            "DO_NOT_TRACK": "1",
         }
-        log = open(self.dir / "log", "ab")
-        self.process = spawn([SERVER], env=env, stdout=log, stderr=log, cwd=self.dir)
-
-    def is_healthy(self):
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/health", timeout=1)
-            urllib.request.urlopen(f"http://127.0.0.1:{self.ingress}/restate/health", timeout=1)
-        except OSError:
-            return False
-        return True
 
 
 class Cluster:
@@ -87,6 +67,8 @@ def test_cluster():
     out, err = run.communicate(timeout=300)
     undone = [(task["id"], task["status"]) for task in lab.coordinator.tasks() if task["status"] != "done"]
     check_started_once(lab, "cluster")
+    if not done:
+        fail("cluster: the run ended before a node was killed")
     if run.returncode or undone:
         fail(f"cluster: exit {run.returncode}, {undone[:5]}\n{out[-2000:]}\n{err[-2000:]}")
     lab.close()

@@ -68,32 +68,43 @@ class Server:
         self.ingress, self.admin, self.node = free_ports(3)
         self.process = None
 
+    def settings(self):
+        """The environment of the process."""
+        return environment(self.dir) | {
+            "RESTATE_INGRESS__BIND_ADDRESS": f"127.0.0.1:{self.ingress}",
+            "RESTATE_ADMIN__BIND_ADDRESS": f"127.0.0.1:{self.admin}",
+            "RESTATE_BIND_ADDRESS": f"127.0.0.1:{self.node}",
+            "RESTATE_ADVERTISED_ADDRESS": f"http://127.0.0.1:{self.node}",
+            "RESTATE_LISTEN_MODE": "tcp",
+            "RESTATE_BASE_DIR": str(self.dir / "data"),
+            "RESTATE_NODE_NAME": "test",
+            "RESTATE_DISABLE_TELEMETRY": "true",
+            "RESTATE_LOG_FILTER": "warn",
+            "RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE": "512MB",
+            "DO_NOT_TRACK": "1",
+        }
+
+    def begin(self):
+        log = open(self.dir / "log", "ab")
+        self.process = spawn([SERVER], env=self.settings(), stdout=log, stderr=log, cwd=self.dir)
+
+    def is_healthy(self):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/health", timeout=1)
+            urllib.request.urlopen(f"http://127.0.0.1:{self.ingress}/restate/health", timeout=1)
+        except OSError:
+            return False
+        return True
+
     def start(self):
         # A killed server may hold its address for a moment.
         for _ in range(30):
-            env = environment(self.dir) | {
-                "RESTATE_INGRESS__BIND_ADDRESS": f"127.0.0.1:{self.ingress}",
-                "RESTATE_ADMIN__BIND_ADDRESS": f"127.0.0.1:{self.admin}",
-                "RESTATE_BIND_ADDRESS": f"127.0.0.1:{self.node}",
-                "RESTATE_ADVERTISED_ADDRESS": f"http://127.0.0.1:{self.node}",
-                "RESTATE_LISTEN_MODE": "tcp",
-                "RESTATE_BASE_DIR": str(self.dir / "data"),
-                "RESTATE_NODE_NAME": "test",
-                "RESTATE_DISABLE_TELEMETRY": "true",
-                "RESTATE_LOG_FILTER": "warn",
-                "RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE": "512MB",
-                "DO_NOT_TRACK": "1",
-            }
-            log = open(self.dir / "log", "ab")
-            self.process = spawn([SERVER], env=env, stdout=log, stderr=log, cwd=self.dir)
+            self.begin()
             end = time.monotonic() + 60
             while time.monotonic() < end and self.process.poll() is None:
-                try:
-                    urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/health", timeout=1)
-                    urllib.request.urlopen(f"http://127.0.0.1:{self.ingress}/restate/health", timeout=1)
+                if self.is_healthy():
                     return
-                except OSError:
-                    time.sleep(0.1)
+                time.sleep(0.1)
             self.kill()
             time.sleep(0.5)
         fail(f"the server does not start: {(self.dir / 'log').read_text()[-2000:]}")

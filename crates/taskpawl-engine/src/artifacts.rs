@@ -11,7 +11,7 @@ use taskpawl_manager::Manager;
 use taskpawl_model::task::{Cause, EventKind};
 use taskpawl_model::value::{Key, RunId, SharedText};
 use taskpawl_model::view::{View, ViewResult};
-use taskpawl_tools::{ArtifactDirs, make_private_directories};
+use taskpawl_tools::{ArtifactDirs, SHARED_TEMPORARY, make_private_directories};
 
 use crate::engine::Project;
 use crate::error::RunError;
@@ -29,7 +29,7 @@ impl ArtifactStore {
     /// which programs of the project see one of their own.
     pub(crate) fn new(all: &Path, project: &Project) -> Option<Self> {
         let is_replaced = |tmp: &&str| all.starts_with(tmp) && !project.root.starts_with(tmp);
-        if ["/tmp", "/var/tmp"].iter().any(is_replaced) {
+        if SHARED_TEMPORARY.iter().any(is_replaced) {
             return None;
         }
         // By the files of the store: the runs of another store of the project are unknown to this one.

@@ -1,5 +1,7 @@
 //! Executes a single call: prepares the context that its tool sees, and records the result.
 
+mod directories;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,12 +30,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::asking::{Artifacts, StartQuestions};
 use crate::broker::Broker;
-use crate::call_executor::{SentCall, Ticket};
+use crate::call_executor::SentCall;
 use crate::changes::{Changed, Writers};
 use crate::conversion;
 use crate::engine::Engine;
 use crate::faults::{self, Fault};
-use crate::files_by_git::{CallTree, ReturnedFiles, SentFiles, WorkerTrees};
+use crate::files_by_git::{ReturnedFiles, WorkerTrees};
 use crate::journal::FileJournal;
 use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Output, StoredResult};
@@ -44,7 +46,6 @@ use crate::spans::{RunSpan, TaskSpans};
 use crate::unpassed;
 use crate::variables::{RunVariables, VariableValues};
 use crate::worktrees::RunWorktrees;
-use crate::worktrees::git::{GitError, GitResult};
 
 /// Time limit of a call if neither the call, its task nor its tool has one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
@@ -259,17 +260,7 @@ impl Executor {
                 None => None,
             };
             let (begin, begin_at) = (Instant::now(), source.now());
-            let mut tree = None;
-            let entered = match files {
-                None => run_context.worktrees.enter(&started, &mut context).await,
-                Some((files, ticket)) => {
-                    let entered = run_context.enter_sent(files, &mut context).await;
-                    entered.map(|(own, confinement)| {
-                        tree = Some((own, ticket, started.spec.writes.clone()));
-                        Some(confinement)
-                    })
-                }
-            };
+            let (entered, tree) = run_context.enter(&started, files, &mut context).await;
             context.artifact_dirs = run_context.artifact_dirs(&started).await;
             let of_artifacts = run_context.widening_for_artifacts(context.artifact_dirs.as_deref());
             let broker = Broker::open(call_manager, vault, &started);
@@ -343,17 +334,7 @@ impl Executor {
                 Some(scans) => scans.after(before, cache, &end).await,
                 None => Default::default(),
             };
-            let (mut end, mut files) = (end, None);
-            if let Some((tree, ticket, writes)) = tree {
-                match run_context.leave_sent(tree, ticket, writes).await {
-                    Ok((returned, others)) => (files, changed.files) = (returned, others),
-                    // Its work is lost, so it has not succeeded.
-                    Err(error) if matches!(end, CallEnd::Succeeded(_)) => {
-                        end = failed(error.class, error.message, None);
-                    }
-                    Err(_) => {}
-                }
-            }
+            let (end, files) = run_context.leave(tree, end, &mut changed).await;
             // Usage comes from the tool and may contain a secret, like a result.
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(usage) = &mut usage {
@@ -524,44 +505,6 @@ impl Executor {
 }
 
 impl RunContext {
-    /// Returns the directories for the artifacts of a call. A task that goes on after another run stays with the directory in which it
-    /// began: its earlier calls left their files there.
-    async fn artifact_dirs(&self, started: &StartedCall) -> Option<Arc<ArtifactDirs>> {
-        let own = self.resources.artifacts.clone()?;
-        let store = self.engine.artifacts.clone().filter(|_| started.attempt > 1);
-        let Some(store) = store else { return Some(own) };
-        let (manager, key) = (self.engine.manager.clone(), started.key);
-        let earlier = tokio::task::spawn_blocking(move || store.of_task(&manager, key)).await;
-        earlier.ok().flatten().map(Arc::new).or(Some(own))
-    }
-
-    /// Returns the access to the directory of another run.
-    fn widening_for_artifacts(&self, dirs: Option<&ArtifactDirs>) -> Widening {
-        let own = self.resources.artifacts.as_deref();
-        let other = dirs.filter(|dirs| Some(*dirs) != own);
-        Widening { write: other.map(|dirs| dirs.of_run.clone()).into_iter().collect(), ..Widening::default() }
-    }
-
-    async fn enter_sent(
-        &self,
-        files: SentFiles,
-        context: &mut CallContext,
-    ) -> GitResult<(CallTree, Arc<Confinement>)> {
-        let trees =
-            self.resources.trees.as_ref().ok_or_else(|| GitError::new("there is no remote for files"))?;
-        trees.enter(files, context, &self.resources.confinement).await
-    }
-
-    async fn leave_sent(
-        &self,
-        tree: CallTree,
-        ticket: Ticket,
-        writes: Vec<String>,
-    ) -> GitResult<(Option<ReturnedFiles>, Vec<String>)> {
-        let trees = self.resources.trees.as_ref().expect("BUG: a work tree comes from a repository");
-        trees.leave(tree, ticket, writes).await
-    }
-
     /// Returns the template for the contexts of calls.
     fn context(&self, actor: &str, scope: Option<String>, cancel: &CancellationToken) -> CallContext {
         let mut context = CallContext::new(&self.root, PathBuf::new());

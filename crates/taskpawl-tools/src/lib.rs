@@ -83,7 +83,7 @@ pub use registry::{RegisteredTool, Registry, check_foreign};
 pub use sandbox::{
     BeforeCall, CallSandbox, ClosedPlaces, ClosedReason, Confinement, CreatedInCall, Denials, Grant,
     GrantedCall, GrantedWork, Hint, InvalidGrant, LateFiles, NamedGrant, PRIVATE_CACHES, RememberedGrant,
-    SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
+    SHARED_TEMPORARY, SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
 };
 pub use scan::{ScanBounds, ScanStopped};
 pub use scope::{current_scope, in_scope};

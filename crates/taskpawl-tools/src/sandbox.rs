@@ -42,5 +42,5 @@ pub use made::{BeforeCall, CreatedInCall};
 pub(crate) use named::hidden_names;
 pub(crate) use named_access::{NamedAccess, named_access};
 pub use named_grant::{GrantedCall, GrantedWork, InvalidGrant, NamedGrant, RememberedGrant};
-pub use places::{PRIVATE_CACHES, SandboxPlaces};
+pub use places::{PRIVATE_CACHES, SHARED_TEMPORARY, SandboxPlaces};
 pub use settings::{SandboxMode, SandboxSettings, Widening};

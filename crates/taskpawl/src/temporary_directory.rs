@@ -26,7 +26,25 @@ impl TemporaryDirectory {
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system, as after a crash.
+        // The system removes leftovers, as after a crash.
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_is_for_this_user_alone_and_goes_with_its_handle() {
+        let (one, other) = (TemporaryDirectory::make().unwrap(), TemporaryDirectory::make().unwrap());
+        let mode = one.path().metadata().unwrap().permissions().mode();
+        assert_eq!((mode & 0o777, one.path() == other.path()), (0o700, false));
+        std::fs::write(one.path().join("file"), "x").unwrap();
+        let path = one.path().to_owned();
+        drop(one);
+        assert!(!path.exists() && other.path().exists());
     }
 }

@@ -119,7 +119,7 @@ impl Program {
         let new = NewTask { spec, calls: vec![call], ..NewTask::default() };
         let failed = |error: taskpawl::Error| self.failed(error_chain(&error));
         let id = self.plans.blocking().create_task(new).map_err(failed)?.id;
-        self.drive(id.as_str(), given + GRACE)?;
+        self.drive(id.as_str(), given + GRACE, request.limit)?;
         let mut task = self.plans.blocking().get_task(id.as_str()).map_err(failed)?;
         let call = task.metadata.tool_calls.swap_remove(0);
         if let Some(error) = &call.error {
@@ -157,7 +157,7 @@ impl Program {
         )))
     }
 
-    fn drive(&self, task: &str, longest: Duration) -> Result<(), PlannerError> {
+    fn drive(&self, task: &str, longest: Duration, limit: Duration) -> Result<(), PlannerError> {
         let control = RunControl::default();
         let options = RunOptions { control: control.clone(), ..RunOptions::default() };
         let failed = |error: std::io::Error| self.failed(error.to_string());
@@ -175,7 +175,7 @@ impl Program {
         }
         match ended {
             Some(summary) => summary.map(drop).map_err(|error| self.failed(error_chain(&error))),
-            None => Err(PlannerError::Timeout { planner: self.name(), after: duration(longest) }),
+            None => Err(PlannerError::Timeout { planner: self.name(), after: duration(limit) }),
         }
     }
 }

@@ -82,7 +82,7 @@ fn a_task_that_goes_on_in_another_run_keeps_its_directory() {
     ]);
     let asked = plan(&cli, &json!([{"id": "a", "calls": calls, "artifacts": ["plan.md"]}]));
     assert_eq!(asked.code, Some(3), "{asked}");
-    // What an open task left is not pruned.
+    // Artifacts of an open task are not pruned.
     cli.run(&["prune", "--quota", "0"]).ok();
     cli.by_person(&["approve", "a"]).ok();
     cli.run(&["run-all-ready"]).ok();

@@ -207,7 +207,7 @@ fn remove_unused(state: &mut State) {
     for places in state.free.values_mut() {
         let old: Vec<_> = places.extract_if(.., |(_, since)| since.elapsed() > UNUSED).collect();
         for (place, _) in old {
-            // What stays is removed by the next start of the worker.
+            // The next start of the worker removes the rest.
             let _ = fs::remove_dir_all(&place.path);
         }
     }

@@ -127,7 +127,7 @@ proptest! {
                 let (here, there) = (value(here, field), value(there, field));
                 prop_assert!(here == there || is_listed, "{}: {}: {} became {}: {:?}", format.name(), listed, here, there, files);
             }
-            // What is in the file now stays there.
+            // The present entries of the file stay there.
             let twice = write(format, &again.tasks, Some(&files));
             prop_assert_eq!(over(&files, &twice.files), files, "{}", format.name());
         }

@@ -13,6 +13,7 @@ mod call_authorizations;
 mod claims;
 mod costs;
 mod cycles;
+mod definitions;
 mod emit;
 mod ending;
 mod explain;

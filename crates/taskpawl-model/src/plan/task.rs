@@ -376,7 +376,7 @@ impl<'n> Reader<'n> {
     }
 
     fn default_field(&mut self, spec: &mut TaskSpec, entry: &'n Entry<'n>) {
-        if NO_DEFAULTS.contains(&&*entry.key) {
+        if NO_DEFAULTS.iter().chain(&STRUCTURE).any(|field| *field == entry.key) {
             let problem = PlanProblem::NotHere { field: entry.key.to_string(), of: "the defaults of a plan" };
             return self.report_with(entry.key_at, problem, "set it on each task that needs it");
         }
@@ -387,28 +387,9 @@ impl<'n> Reader<'n> {
     }
 }
 
-/// The fields that describe a single task and cannot be defaults.
-const NO_DEFAULTS: [&str; 19] = [
-    "id",
-    "name",
-    "description",
-    "dependencies",
-    "needs",
-    "subtasks",
-    "links",
-    "forEach",
-    "repeat",
-    "rework",
-    "milestone",
-    "metadata",
-    "run",
-    "call",
-    "calls",
-    "toolCalls",
-    VERIFY,
-    ARTIFACTS,
-    "context",
-];
+/// The fields that describe a single task and cannot be defaults, beside those of [`STRUCTURE`].
+const NO_DEFAULTS: [&str; 8] =
+    ["name", "description", "links", "forEach", "repeat", "rework", "milestone", "metadata"];
 
 /// The fields that are not allowed in a change of one task's own fields.
 pub(super) const STRUCTURE: [&str; 11] = [

@@ -1,6 +1,6 @@
 //! Parser for policy files: TOML with line numbers in errors. It also runs the examples of the rules.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -24,18 +24,7 @@ pub(super) fn parse(path: &Path, kind: LayerKind, text: &str) -> Result<Layer, P
     let table = DeTable::parse(text)
         .map_err(|error| PolicyError::Syntax { path: path.to_owned(), source: Box::new(error) })?;
     let reader = Reader { path, text };
-    let mut layer = Layer {
-        kind,
-        path: Some(path.to_owned()),
-        text: text.to_owned(),
-        origins: BTreeMap::new(),
-        opted_in: BTreeSet::new(),
-        rules: Vec::new(),
-        powers: BTreeMap::new(),
-        agents_may: None,
-        least_level: None,
-        pin: None,
-    };
+    let mut layer = Layer { kind, path: Some(path.to_owned()), text: text.to_owned(), ..Layer::builtin() };
     for (key, value) in table.get_ref() {
         match key.get_ref().as_ref() {
             "origins" => layer.origins = reader.origins(value)?,

@@ -46,6 +46,9 @@ pub struct SandboxPlaces {
 /// The directory in that of a project's programs that holds their changes to caches.
 pub const PRIVATE_CACHES: &str = "caches";
 
+/// The directories for temporary files that all share. Programs of a project see directories of the project in their place.
+pub const SHARED_TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
 /// Paths that every program needs, and software that is installed for all users.
 const SYSTEM: [&str; 25] = [
     "/usr",
@@ -289,7 +292,7 @@ impl SandboxPlaces {
         let of = |(path, name): (&str, &str)| {
             Some(Substitute { path: path.into(), source: self.private.as_ref()?.join(name) })
         };
-        [("/tmp", "tmp"), ("/var/tmp", "var-tmp")].into_iter().filter_map(of).collect()
+        SHARED_TEMPORARY.into_iter().zip(["tmp", "var-tmp"]).filter_map(of).collect()
     }
 
     /// Returns the directories in the home directory that programs may write into layers of the project.
