@@ -54,7 +54,8 @@ pub(crate) struct Args {
     /// Apply a plan that a planner wrote without asking; `plan new` writes such files
     #[arg(long, conflicts_with_all = ["only", "dry_run"])]
     yes: bool,
-    /// After a failure: let the planner of your configuration propose a repair, and go on after your yes, at most 3 times
+    /// After a failure: let the planner of your configuration propose a repair, and go on after your yes, at most 3 times. `retries` of a
+    /// policy lets failed calls run again unasked
     #[arg(long, conflicts_with = "dry_run")]
     replan: bool,
     #[command(flatten)]
