@@ -86,12 +86,17 @@ impl<R> Reader<R> {
             Some(unread) => drop(self.unread.try_send(unread)),
             None => self.pass_on(),
         }
-        self.line.clear();
+        // A new buffer, because plans are long and most other messages are short.
+        self.line = Vec::new();
         self.is_too_long = false;
     }
 
     fn pass_on(&mut self) {
-        self.lines.append(&mut self.line);
+        if self.lines.is_empty() {
+            self.lines = std::mem::take(&mut self.line);
+        } else {
+            self.lines.append(&mut self.line);
+        }
         self.lines.push(b'\n');
     }
 
