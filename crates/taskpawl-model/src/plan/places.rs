@@ -2,16 +2,39 @@
 
 use taskpawl_json::Position;
 
-/// A file with the offsets of its lines.
+/// The number of characters between two marks in a line. A plan in JSON may be one line of megabytes.
+const STEP: u32 = 256;
+
+/// A file with marks, from which other places are counted.
 pub(super) struct Places<'n> {
     source: &'n str,
-    lines: Vec<usize>,
+    /// The start of each line, and every [`STEP`]th character of a line.
+    marks: Vec<Mark>,
+}
+
+#[derive(Clone, Copy)]
+struct Mark {
+    byte: usize,
+    position: Position,
 }
 
 impl<'n> Places<'n> {
     pub(super) fn new(source: &'n str) -> Self {
-        let lines = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { source, lines }
+        let mut position = Position { line: 1, column: 1 };
+        let mut marks = Vec::new();
+        let mut is_mark = true;
+        for (byte, character) in source.char_indices() {
+            if is_mark {
+                marks.push(Mark { byte, position });
+            }
+            if character == '\n' {
+                position = Position { line: position.line.saturating_add(1), column: 1 };
+            } else {
+                position.column = position.column.saturating_add(1);
+            }
+            is_mark = position.column % STEP == 1;
+        }
+        Self { source, marks }
     }
 
     /// Returns the position of byte `offset` of a scalar's text; the scalar starts at `at`. If the file does not match
@@ -31,21 +54,24 @@ impl<'n> Places<'n> {
         {
             current = scalar.find(character)?;
         }
-        Some(self.position(begin + current))
+        self.position(begin + current)
     }
 
     fn byte(&self, at: Position) -> Option<usize> {
-        let line = usize::try_from(at.line).ok()?.checked_sub(1)?;
-        let begin = *self.lines.get(line)?;
-        let before = usize::try_from(at.column).ok()?.checked_sub(1)?;
-        self.source[begin..].char_indices().nth(before).map(|(offset, _)| begin + offset)
+        let mark = self.mark(|mark| mark.position <= at).filter(|mark| mark.position.line == at.line)?;
+        let after = usize::try_from(at.column - mark.position.column).ok()?;
+        self.source[mark.byte..].char_indices().nth(after).map(|(offset, _)| mark.byte + offset)
     }
 
-    fn position(&self, byte: usize) -> Position {
-        let line = self.lines.partition_point(|begin| *begin <= byte);
-        let column = self.source[self.lines[line - 1]..byte].chars().count() + 1;
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Position { line: count(line), column: count(column) }
+    fn position(&self, byte: usize) -> Option<Position> {
+        let mark = self.mark(|mark| mark.byte <= byte)?;
+        let after = u32::try_from(self.source[mark.byte..byte].chars().count()).ok()?;
+        Some(Position { column: mark.position.column.saturating_add(after), ..mark.position })
+    }
+
+    /// Returns the last mark for which the condition holds.
+    fn mark(&self, is_before: impl Fn(&Mark) -> bool) -> Option<Mark> {
+        self.marks.partition_point(is_before).checked_sub(1).map(|at| self.marks[at])
     }
 }
 
@@ -109,7 +135,7 @@ fn escape_length(raw: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::Places;
+    use super::{Places, STEP};
     use taskpawl_json::Position;
 
     fn position_in(source: &str, at: (u32, u32), text: &str, wanted: &str) -> (u32, u32) {
@@ -129,5 +155,16 @@ mod tests {
         assert_eq!(position_in("a: one\n  two z\n", (1, 4), "one two z", "z"), (2, 7));
         assert_eq!(position_in("a: \"one \\\n  z\"\n", (1, 4), "one z", "z"), (2, 3));
         assert_eq!(position_in("a: other", (1, 4), "text", "x"), (1, 4));
+    }
+
+    #[test]
+    fn places_far_into_a_line_are_counted_from_a_mark() {
+        let before = "ä".repeat(3 * STEP as usize);
+        for (start, line) in [("", 1), ("first\n", 2)] {
+            for length in [STEP - 1, STEP, STEP + 1, 3 * STEP] {
+                let source = format!("{start}{}\"one z\"", &before[..2 * length as usize]);
+                assert_eq!(position_in(&source, (line, length + 1), "one z", "z"), (line, length + 6));
+            }
+        }
     }
 }
