@@ -236,7 +236,7 @@ pub(crate) fn find(part: &Part, text: Option<&str>) -> Result<Hits, Problem> {
                 hits.offsets.push(at + hit.start() as u64);
             }
         }
-        if piece.len() <= PIECE {
+        if piece.len() < PIECE + overlap {
             return Ok(hits);
         }
         at += PIECE as u64;
@@ -262,6 +262,8 @@ mod tests {
         let hits = find(&part(&text), Some("needle")).unwrap();
         assert_eq!((hits.total, hits.offsets.len()), (2_002, MAX_HITS));
         assert_eq!(hits.offsets[0], PIECE as u64 - 3);
+        assert_eq!(find(&part(&text), Some("x")).unwrap().total, PIECE as u64 - 3);
+        assert_eq!(find(&part(&text), Some("l")).unwrap().total, 2_002);
         assert_eq!(find(&part("all good\nan Error here"), None).unwrap().offsets, [12]);
     }
 

@@ -15,7 +15,8 @@ impl Query {
     pub(crate) fn of(text: Option<&str>) -> Self {
         let pairs = text.unwrap_or_default().split('&').filter_map(|pair| {
             let (name, value) = pair.split_once('=')?;
-            Some((decoded(name)?, decoded(value)?))
+            // A space in what forms, `fetch` and `curl` send; a plus sign is `%2B`.
+            Some((decoded(name)?, decoded(&value.replace('+', " "))?))
         });
         Self(pairs.collect())
     }
@@ -35,7 +36,7 @@ impl Query {
     }
 }
 
-/// Decodes a part of a path or a query. `+` means itself in a path, and a space in what forms send; the page sends `%20`.
+/// Decodes a part of a path.
 pub(crate) fn decoded(text: &str) -> Option<String> {
     percent_decode_str(text).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
@@ -46,8 +47,8 @@ mod tests {
 
     #[test]
     fn values_are_decoded_and_numbers_checked() {
-        let query = Query::of(Some("q=a%20b&limit=7&at=x&empty=&bad=%ff"));
-        assert_eq!(query.text("q"), Some("a b"));
+        let query = Query::of(Some("q=a%20b+c%2Bd&limit=7&at=x&empty=&bad=%ff"));
+        assert_eq!(query.text("q"), Some("a b c+d"));
         assert_eq!(query.number::<u64>("limit").unwrap(), Some(7));
         assert_eq!(query.number::<u64>("none").unwrap(), None);
         assert!(query.number::<u64>("at").is_err());
