@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 
+use aho_corasick::AhoCorasick;
 use serde_json::{Value, json};
 
 use crate::support::{Figures, Home, Random, until};
@@ -168,26 +169,14 @@ fn base64(text: &str) -> String {
 fn found(canaries: &[Canary], kept: &[(String, Vec<u8>)]) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for canary in canaries {
-        let forms = forms(&canary.value);
+        let forms = AhoCorasick::new(forms(&canary.value)).unwrap();
         for (place, bytes) in kept {
-            if forms.iter().any(|form| contains(bytes, form)) {
+            if forms.is_match(bytes) {
                 found.insert((id(canary), place.clone()));
             }
         }
     }
     found
-}
-
-fn contains(bytes: &[u8], form: &[u8]) -> bool {
-    let first = form[0];
-    let mut from = 0;
-    while let Some(at) = bytes[from..].iter().position(|byte| *byte == first) {
-        if bytes[from + at..].starts_with(form) {
-            return true;
-        }
-        from += at + 1;
-    }
-    false
 }
 
 /// Collects every file below a directory, except files of programs in the project and the sources of the secrets.
@@ -320,7 +309,8 @@ fn no_canary_is_stored_or_printed() {
         let bytes: usize = kept.iter().map(|(_, bytes)| bytes.len()).sum();
         assert_eq!(found(&canaries, &kept), BTreeSet::new());
         let all: Vec<u8> = kept.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-        let marks = canaries.iter().filter(|canary| contains(&all, canary.mark().as_bytes()));
+        let is_marked = |canary: &&Canary| AhoCorasick::new([canary.mark()]).unwrap().is_match(&all);
+        let marks = canaries.iter().filter(is_marked);
         let unmarked: Vec<String> = canaries.iter().map(id).collect();
         assert_eq!(marks.count(), COUNT, "each was taken out somewhere: {unmarked:?}");
         figures.add(format!("{COUNT} canaries, {} places, {} MiB: 0 found", kept.len(), bytes >> 20));
