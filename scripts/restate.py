@@ -7,6 +7,7 @@ import time
 
 import restate_cluster
 import restate_files
+import restate_load
 import restate_refusals
 import restate_stops
 from restate_lab import (FULL, KILLS, ONLY, ROOT, SERVER_KILLS, WORK, Coordinator, Lab, check_started_once, fail, setup_starts, starts)
@@ -200,46 +201,7 @@ def test_refusals():
     print("  3 calls of an unknown coordinator: 0 starts")
 
 
-def test_figures():
-    """Calls that do nothing, through the workers and beside it the bare ingress."""
-    count = 20_000 if FULL else 2_000
-    tasks = "".join(f"  - {{id: t{at}, call: {{log: {{message: x}}}}}}\n" for at in range(count))
-    lab = Lab("figures", plan="tasks:\n" + tasks, slots=64)
-    code, out, err = lab.coordinator.run("apply", "plan.yaml")
-    if code:
-        fail(f"apply: {err[-1000:]}")
-    begin = time.monotonic()
-    code, out, err = lab.coordinator.run("run-all-ready", *lab.coordinator.engine(), "--format", "ndjson")
-    took = time.monotonic() - begin
-    if code:
-        fail(f"figures: exit {code}\n{out[-1000:]}\n{err[-1000:]}")
-    print(f"  {count} calls in {took:.1f} s: {count / took:.0f} calls/s")
-    lab.close()
-
-
-def test_slots():
-    """Pauses on three workers with four slots each take little more than their sum divided by the slots."""
-    count, pause = 300, 0.1
-    tasks = "".join(f"  - {{id: t{at}, call: {{sleep: {{duration: 100ms}}}}}}\n" for at in range(count))
-    lab = Lab("slots", plan="tasks:\n" + tasks)
-    code, out, err = lab.coordinator.run("apply", "plan.yaml")
-    if code:
-        fail(f"apply: {err[-1000:]}")
-    begin = time.monotonic()
-    code, out, err = lab.coordinator.run("run-all-ready", *lab.coordinator.engine())
-    took, ideal = time.monotonic() - begin, count * pause / 12
-    by_worker = {}
-    for task in lab.coordinator.tasks():
-        worker = task["metadata"]["toolCalls"][0].get("worker")
-        by_worker[worker] = by_worker.get(worker, 0) + 1
-    # Debug builds and the start of the program cost some of the time.
-    if code or took > ideal * (1.2 if FULL else 4) or len(by_worker) != 3:
-        fail(f"slots: exit {code}, {took:.2f} s, ideal {ideal:.2f} s, {by_worker}\n{err[-1000:]}")
-    lab.close()
-    print(f"  {count} × {pause} s on 12 slots: {took:.2f} s, {took / ideal:.2f} × ideal, {by_worker}")
-
-
-PARTS = {**globals(), **vars(restate_stops), **vars(restate_cluster), **vars(restate_files), **vars(restate_refusals)}
+PARTS = {**globals(), **vars(restate_stops), **vars(restate_load), **vars(restate_cluster), **vars(restate_files), **vars(restate_refusals)}
 for name, test in list(PARTS.items()):
     if name.startswith("test_") and (not ONLY or name.removeprefix("test_") in ONLY):
         print(f"== {name.removeprefix('test_')}: {test.__doc__.splitlines()[0]}", flush=True)

@@ -118,7 +118,7 @@ class Server:
 
 class Worker:
     def __init__(self, server, name, project, home, slots=4, labels=()):
-        self.server, self.name, self.home = server, name, home
+        self.server, self.name, self.home, self.slots = server, name, home, slots
         (self.port,) = free_ports(1)
         labels = [word for label in labels for word in ("--label", label)]
         self.args = [WORKER, "--restate-admin", f"http://127.0.0.1:{server.admin}", "--listen", f"127.0.0.1:{self.port}",
