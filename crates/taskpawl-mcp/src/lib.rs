@@ -8,6 +8,19 @@
 //!
 //! [`McpServer`] offers a plan to agents, in both eras of the protocol: with a session, and without one.
 //!
+//! ```no_run
+//! use taskpawl::Taskpawl;
+//! use taskpawl_mcp::{McpServer, ServerOptions};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let plans = Taskpawl::builder("tasks.db").open().await?;
+//! let server = McpServer::new(plans, ServerOptions { read_only: true, ..ServerOptions::default() })?;
+//! server.serve_stdio().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! All MCP types stay in this crate. Messages of the other side are bounded in size before they are read, since they
 //! may be wrong or hostile. Schemas of tools are checked here as far as they are understood. The server checks the
 //! rest.
