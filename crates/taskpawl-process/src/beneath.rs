@@ -6,11 +6,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 /// The maximum of links that are followed. The Linux kernel has the same limit.
 const MAX_LINKS: usize = 40;
+
+/// The flag of a descriptor that stands for a path alone.
+#[cfg(target_os = "linux")]
+pub const PATH_ONLY: OFlags = OFlags::PATH;
+/// The flag of a descriptor that stands for a path alone: here the file is opened, without waiting for the other end of a pipe.
+#[cfg(not(target_os = "linux"))]
+pub const PATH_ONLY: OFlags = OFlags::NONBLOCK;
 
 /// Retries of an open that another process disturbs by renaming. The bound keeps constant renaming from holding the caller forever.
 const MAX_TRIES: usize = 100;
@@ -18,22 +25,41 @@ const MAX_TRIES: usize = 100;
 /// Opens a path relative to a directory. The descriptor is closed at `execve`, and `mode` is the mode of a new file.
 ///
 /// The kernel resolves the path in the same step that opens it (`openat2`). A sandbox of taskpawl denies that call to its programs, so
-/// a run inside another one resolves the path component by component. Neither way can be raced out of the directory.
+/// a run inside another one resolves the path component by component, as do systems without that call. Neither way can be raced out of
+/// the directory.
 ///
 /// # Errors
 /// `XDEV` if the path, or a link on it, leads out of the directory. Otherwise the error of the kernel.
 pub fn open_beneath(directory: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC;
+    match open_at_once(&directory, path, flags, mode) {
+        Err(Errno::NOSYS) => walk(directory, path, flags, mode),
+        opened => opened,
+    }
+}
+
+/// Opens a path in one system call.
+///
+/// # Errors
+/// `NOSYS` where there is no such call.
+#[cfg(target_os = "linux")]
+fn open_at_once(directory: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{ResolveFlags, openat2};
+
     for _ in 0..MAX_TRIES {
         // With `..` in the path the kernel returns `AGAIN` if a rename happens anywhere on the system meanwhile, for then it cannot
         // prove that the path stayed beneath the directory.
-        match rustix::fs::openat2(&directory, path, flags, mode, ResolveFlags::BENEATH) {
+        match openat2(&directory, path, flags, mode, ResolveFlags::BENEATH) {
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(Errno::NOSYS) => return walk(directory, path, flags, mode),
             opened => return opened,
         }
     }
     Err(Errno::AGAIN)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_at_once(_: impl AsFd, _: &Path, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
+    Err(Errno::NOSYS)
 }
 
 /// Opens a path like [`open_beneath`], without `openat2`.
@@ -127,7 +153,7 @@ impl<F: AsFd> Walk<'_, F> {
 
     /// Enters the directory `name`, or continues at its target if it is a link.
     fn enter(&mut self, name: &OsStr) -> Result<(), Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..MAX_TRIES {
             match self.open(name, flags, Mode::empty()) {
                 Ok(directory) => {
@@ -160,7 +186,7 @@ impl<F: AsFd> Walk<'_, F> {
             }
             match self.open(name, flags | OFlags::NOFOLLOW, mode) {
                 // Without `DIRECTORY`, a descriptor for a path alone is opened for a link itself.
-                Ok(opened) if flags.contains(OFlags::PATH) && type_of(&opened) == FileType::Symlink => {}
+                Ok(opened) if flags.contains(PATH_ONLY) && type_of(&opened) == FileType::Symlink => {}
                 // The name has become a link in the meantime, unless it is no directory.
                 Err(Errno::LOOP) => {}
                 Err(Errno::NOTDIR) if self.target_of(name).is_some() => {}

@@ -21,9 +21,12 @@
 //! the supervisor's side, and `wire` and `socket` connect them. `sandbox/` is the code with which a
 //! supervisor sandboxes itself.
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(unix))]
+compile_error!("taskpawl does not run on Windows; in the Windows Subsystem for Linux it does");
+
+#[cfg(all(unix, feature = "programs", not(target_os = "linux")))]
 compile_error!(
-    "taskpawl runs on Linux only: it starts programs in a sandbox and owns them in a way that other systems do not offer"
+    "the feature `programs` is for Linux: programs run in a sandbox, and are owned in a way, that other systems do not offer; build without it"
 );
 
 mod beneath;
@@ -74,7 +77,7 @@ mod supervisor;
 #[cfg(feature = "programs")]
 mod watch;
 
-pub use beneath::open_beneath;
+pub use beneath::{PATH_ONLY, open_beneath};
 pub use bounded::{Unfinished, blocking_within, passed};
 pub use environment::Environment;
 pub use error::SpawnError;

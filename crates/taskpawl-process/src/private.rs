@@ -3,11 +3,12 @@
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
+
+use crate::beneath::PATH_ONLY;
 
 /// The mode of directories.
 const DIRECTORY: u32 = 0o700;
@@ -23,14 +24,25 @@ pub fn make_private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(DIRECTORY).create(path)?;
     // Open it once, without following links, and change the mode of that inode. A program may replace the
     // path at any time.
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if directory.metadata()?.permissions().mode() & DIRECTORY == DIRECTORY {
         return Ok(());
     }
+    set_mode(&directory, Permissions::from_mode(DIRECTORY))
+}
+
+#[cfg(target_os = "linux")]
+fn set_mode(directory: &File, mode: Permissions) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+
     // `fchmod` fails on an `O_PATH` descriptor, but its name in `/proc` works.
-    let name = format!("/proc/self/fd/{}", directory.as_raw_fd());
-    std::fs::set_permissions(name, Permissions::from_mode(DIRECTORY))
+    std::fs::set_permissions(format!("/proc/self/fd/{}", directory.as_raw_fd()), mode)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set_mode(directory: &File, mode: Permissions) -> io::Result<()> {
+    directory.set_permissions(mode)
 }
 
 /// Creates a directory and its missing ancestors with mode 0700. Existing ones keep their mode.

@@ -8,7 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
+use taskpawl_process::PATH_ONLY;
 
 use crate::context::CallContext;
 use crate::error::ToolError;
@@ -51,7 +52,7 @@ pub(crate) struct Root {
 
 impl Root {
     pub(crate) fn open(cx: &CallContext) -> Result<Self, ToolError> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(CWD, &cx.root, flags, Mode::empty());
         let fd = opened.map_err(|errno| failed("open", &cx.root, errno))?;
         let real = path_of(&fd).map_err(|error| io_error("open", &cx.root, error))?;
@@ -63,7 +64,7 @@ impl Root {
 
     /// Opens a directory beside the project in which nothing is excluded.
     pub(crate) fn at(directory: &Path) -> Result<Self, ToolError> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(CWD, directory, flags, Mode::empty());
         let fd = opened.map_err(|errno| failed("open", directory, errno))?;
         let real = path_of(&fd).map_err(|error| io_error("open", directory, error))?;
@@ -145,7 +146,7 @@ impl Root {
 
     /// Returns the absolute path of an existing file, without links.
     pub(crate) fn real_path(&self, path: &Path) -> Result<PathBuf, ToolError> {
-        let fd = self.open_beneath(&self.relative(path)?, OFlags::PATH, path, "open")?;
+        let fd = self.open_beneath(&self.relative(path)?, PATH_ONLY, path, "open")?;
         path_of(&fd).map_err(|error| io_error("open", path, error))
     }
 
@@ -191,7 +192,7 @@ impl Root {
         let (target, _) = self.target(path)?;
         target.file_name().ok_or_else(|| no_file(path))?;
         for above in target.ancestors().skip(1) {
-            let directory = match self.try_open(above, OFlags::PATH | OFlags::DIRECTORY) {
+            let directory = match self.try_open(above, PATH_ONLY | OFlags::DIRECTORY) {
                 Ok(directory) => directory,
                 // Only existing directories can be resolved; the missing ones below them would be created with exactly
                 // these names.
@@ -210,7 +211,7 @@ impl Root {
     fn target(&self, path: &Path) -> Result<(PathBuf, Option<u32>), ToolError> {
         check_names_file(path)?;
         let relative = self.relative(path)?;
-        let fd = match self.try_open(&relative, OFlags::PATH) {
+        let fd = match self.try_open(&relative, PATH_ONLY) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok((relative, None)),
             Err(errno) => return Err(failed("write", path, errno)),
@@ -253,7 +254,7 @@ impl Root {
         path: &Path,
         new: &mut NewDirectories,
     ) -> Result<OwnedFd, ToolError> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let flags = PATH_ONLY | OFlags::DIRECTORY;
         match (self.try_open(relative, flags), relative.file_name(), relative.parent()) {
             (Err(Errno::NOENT), Some(name), Some(parent)) => {
                 let parent = self.make_dirs(parent, path, new)?;
@@ -366,8 +367,15 @@ impl Drop for Temporary {
 }
 
 // The kernel's own answer: it reflects renames and links up to this moment, unlike a path that was resolved before.
-fn path_of(fd: &impl AsRawFd) -> io::Result<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+#[cfg(target_os = "linux")]
+fn path_of(fd: &impl AsFd) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd()))
+}
+
+#[cfg(target_vendor = "apple")]
+fn path_of(fd: &impl AsFd) -> io::Result<PathBuf> {
+    let path = rustix::fs::getpath(fd)?;
+    Ok(OsStr::from_bytes(path.as_bytes()).into())
 }
 
 /// Returns the path of an open file, or its last path if it has been removed.

@@ -267,6 +267,19 @@ fn features_bring_their_crates_and_no_others() {
     }
 }
 
+#[test]
+fn the_library_without_programs_needs_nothing_of_linux() {
+    let features = "builtin-tools,macros,policy-files,testing,tracing,yaml";
+    let on_macos = |features: &str| {
+        let target = ["--no-default-features", "--target", "aarch64-apple-darwin", "--features", features];
+        let crates = library_crates(&target);
+        let linux = ["landlock", "linux-raw-sys", "seccompiler", "inotify"];
+        crates.into_iter().filter(|package| linux.contains(&package.split(' ').next().unwrap())).count()
+    };
+    assert_eq!((on_macos(""), on_macos(features)), (0, 0));
+    assert!(on_macos("programs") > 0, "the control");
+}
+
 /// The oldest Rust that builds the library. That its own crates use nothing newer of the standard library is checked by clippy.
 const LIBRARY_RUST: (u32, u32) = (1, 89);
 

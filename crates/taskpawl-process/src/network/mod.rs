@@ -3,6 +3,10 @@
 
 mod address;
 mod grant;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_own_listener.rs"]
+mod own_listener;
+#[cfg(target_os = "linux")]
 mod own_listener;
 mod refused_access;
 

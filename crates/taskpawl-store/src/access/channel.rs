@@ -8,6 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
+use super::flags::NO_SIGNAL;
+
 /// Bytes of the length prefix of a frame, a little-endian `u32`.
 const LENGTH: usize = 4;
 
@@ -73,7 +75,7 @@ impl Channel {
         while !bytes.is_empty() {
             // NOSIGNAL: a closed peer must be an error, not a SIGPIPE that ends the host program. DONTWAIT: a
             // blocking send would ignore the deadline and the stop descriptor.
-            match send(&self.0, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            match send(&self.0, bytes, NO_SIGNAL | SendFlags::DONTWAIT) {
                 Ok(sent) => bytes = &bytes[sent..],
                 Err(Errno::AGAIN) => wait_for(self.0.as_fd(), PollFlags::OUT, patience)?,
                 Err(Errno::INTR) => {}

@@ -11,6 +11,7 @@
 
 mod channel;
 mod client;
+mod flags;
 mod serve;
 mod socket;
 #[cfg(test)]

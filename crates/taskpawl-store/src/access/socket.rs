@@ -14,10 +14,11 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
 use super::channel::{Channel, Patience, wait_for};
+use super::flags::{CLOSED_ON_EXEC, NO_SIGNAL, RIGHTS_CLOSED_ON_EXEC};
 
 /// The end of the listener socket that a call has, passed as `TASKPAWL_FD`. Clones share one descriptor.
 #[derive(Debug, Clone)]
@@ -35,8 +36,7 @@ pub struct Acceptor(OwnedFd);
 pub fn plan_socket() -> io::Result<(PlanSocket, Acceptor)> {
     // SEQPACKET: each receive takes exactly one message, so that concurrent programs of a call never share a
     // connection.
-    let (call, acceptor) =
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let (call, acceptor) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, CLOSED_ON_EXEC, None)?;
     Ok((PlanSocket(Arc::new(call)), Acceptor(acceptor)))
 }
 
@@ -56,7 +56,7 @@ impl PlanSocket {
             let mut byte = [0];
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
-            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+            let flags = RecvFlags::DONTWAIT | RIGHTS_CLOSED_ON_EXEC;
             let received = match recvmsg(&self.0, &mut [IoSliceMut::new(&mut byte)], &mut control, flags) {
                 Ok(received) => received.bytes,
                 // Another program of the same call took the connection that `poll` announced.
@@ -107,15 +107,14 @@ impl Acceptor {
     /// The call has closed its end, or the system is out of descriptors.
     pub fn offer(&self) -> io::Result<Channel> {
         // STREAM: frames may be longer than the largest packet of a SEQPACKET socket.
-        let (run_end, call_end) =
-            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let (run_end, call_end) = socketpair(AddressFamily::UNIX, SocketType::STREAM, CLOSED_ON_EXEC, None)?;
         let rights = [call_end.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !control.push(SendAncillaryMessage::ScmRights(&rights)) {
             return Err(Errno::TOOBIG.into());
         }
-        sendmsg(&self.0, &[IoSlice::new(&[0])], &mut control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
+        sendmsg(&self.0, &[IoSlice::new(&[0])], &mut control, SendFlags::DONTWAIT | NO_SIGNAL)?;
         Ok(Channel::new(run_end))
     }
 }
