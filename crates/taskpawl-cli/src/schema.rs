@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use taskpawl::model::plan::{OverlapWord, ParamType, Reaction};
-use taskpawl::model::task::{ERROR_CLASSES, Mode, PlanAccess, Priority, Trigger};
+use taskpawl::model::task::{ERROR_CLASSES, Hooks, Mode, PlanAccess, Priority, Trigger};
 
 use crate::config::{COLLECTORS, HOSTS, Key, MCP_CONFIGS, NAMED, SANDBOX};
 
@@ -398,7 +398,16 @@ fn task_work_fields() -> Value {
         "worktree": {
             "type": ["boolean", "object", "null"],
             "additionalProperties": false,
-            "properties": {"branch": {"type": "string"}, "base": {"type": "string"}, "keep": {"type": "boolean"}},
+            "properties": {
+                "branch": {"type": "string"},
+                "base": {"type": "string"},
+                "keep": {"type": "boolean"},
+                "setup": calls,
+                "link": {"$ref": "#/$defs/texts"},
+                "copy": {"$ref": "#/$defs/texts"},
+                "ports": {"type": "integer", "minimum": 1, "maximum": 20},
+                "hooks": words(Hooks::ALL.iter().map(|hooks| hooks.as_str())),
+            },
             "description": "Its calls run in a git worktree on a branch of the task, which ends with a commit",
         },
         "runsOn": {"$ref": "#/$defs/texts"},
@@ -455,6 +464,7 @@ fn call_object() -> Value {
             "approval": {"$ref": "#/$defs/approval"},
             "emit": {"type": "boolean"},
             "verify": {"type": "boolean", "description": "It checks the work of the task, after all other calls"},
+            "setup": {"type": "boolean", "description": "It prepares the worktree of the task, before all other calls"},
             "planAccess": words(PlanAccess::ALL.iter().map(|access| access.as_str())),
             "idempotent": {"type": "boolean"},
             "run": run(),

@@ -16,14 +16,14 @@ use taskpawl_tools::{
 use crate::artifacts::ArtifactStore;
 use crate::call_places::CallPlaces;
 use crate::error::RunError;
-use crate::executor::widening;
+
 use crate::keys::KeySource;
 use crate::observer::{Observer, RunEvent};
 use crate::output::Output;
 use crate::placements;
 use crate::private_tmp::{self, PrivateTmp};
 use crate::recovery;
-use crate::remembered::RememberedGrants;
+use crate::remembered::{RememberedGrants, widening};
 use crate::secrets::Reported;
 use crate::worktrees::{KeptWorktree, WorktreeDiff, Worktrees};
 use crate::written::ProjectPaths;

@@ -14,8 +14,7 @@ use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::run::run_loop::Deadline;
 use taskpawl_model::task::is_too_deep;
 use taskpawl_model::task::{
-    ActorKind, Artifact, CallError, CallIdentity, CallRecord, CallSpec, Grant, KeySpace, Origin,
-    SandboxRequest, StartInRun,
+    ActorKind, Artifact, CallError, CallIdentity, CallRecord, CallSpec, Grant, KeySpace, Origin, StartInRun,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost};
@@ -39,7 +38,7 @@ use crate::files_by_git::{ReturnedFiles, WorkerTrees};
 use crate::journal::FileJournal;
 use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Output, StoredResult};
-use crate::remembered::is_model;
+use crate::remembered::{is_model, widening};
 use crate::scans::{CallScans, sandbox_of};
 use crate::secrets::{self, ShellNames, redactor};
 use crate::spans::{RunSpan, TaskSpans};
@@ -181,6 +180,7 @@ impl Executor {
             engine.worktrees.clone(),
             Arc::clone(&resources.confinement),
             engine.manager.clone(),
+            &engine.tools,
         );
         let run_context = RunContext {
             worktrees: Arc::new(worktrees),
@@ -528,13 +528,6 @@ fn of_tool_limit(name: &str, time: Period) -> Limit {
         Some((server, _)) => Limit::OfServer(server.to_owned(), time),
         None => Limit::OfTool(time),
     }
-}
-
-/// Converts the approved sandbox request of a call.
-pub(crate) fn widening(allowed: Option<SandboxRequest>) -> Widening {
-    let SandboxRequest { net, read, write } = allowed.unwrap_or_default();
-    let paths = |texts: Vec<String>| texts.into_iter().map(PathBuf::from).collect();
-    Widening { net, read: paths(read), write: paths(write), ..Widening::default() }
 }
 
 /// Adds the sandbox to a context. `widening` extends the rules that apply to every call.

@@ -102,6 +102,11 @@ pub(crate) fn size_of_caches(files: &Path) -> u64 {
     size(&files.join(DIRECTORY).join(PRIVATE_CACHES), u64::MAX)
 }
 
+/// Returns the space that a directory takes on disk, in bytes. Reads all directories in it.
+pub(crate) fn size_on_disk(path: &Path) -> u64 {
+    size(path, u64::MAX)
+}
+
 /// Removes the changes to caches, unless a run uses them. Returns whether it did.
 pub(crate) fn remove_caches(files: &Path) -> io::Result<bool> {
     let path = files.join(DIRECTORY);

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use taskpawl_model::task::{CallRecord, Grant, Origin, TaskRecord};
+use taskpawl_model::task::{CallRecord, Grant, Origin, SandboxRequest, TaskRecord};
 use taskpawl_model::view::GivenGrants;
-use taskpawl_tools::{GrantedCall, NamedGrant, RememberedGrant};
+use taskpawl_tools::{GrantedCall, NamedGrant, RememberedGrant, Widening};
 
 /// The remembered grants of a project, as advice has to know them.
 ///
@@ -32,6 +32,13 @@ impl GivenGrants for RememberedGrants {
         };
         self.0.iter().any(|own| own.is_of(asking) && own.grant.covers(&needed))
     }
+}
+
+/// Converts the approved sandbox request of a call.
+pub(crate) fn widening(allowed: Option<SandboxRequest>) -> Widening {
+    let SandboxRequest { net, read, write } = allowed.unwrap_or_default();
+    let paths = |texts: Vec<String>| texts.into_iter().map(PathBuf::from).collect();
+    Widening { net, read: paths(read), write: paths(write), ..Widening::default() }
 }
 
 /// Returns whether a model wrote a call. Such a call has only what a person remembered for agents as well.

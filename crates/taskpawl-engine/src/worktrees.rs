@@ -1,11 +1,14 @@
 //! Worktrees of tasks: their calls run in a git worktree on a branch of the task, which ends with a commit.
 
 mod commit;
+mod conflict;
 mod diff;
 mod fit;
 pub(crate) mod git;
 mod merge;
+mod of_task;
 mod orphans;
+mod prepare;
 mod tree;
 
 use std::collections::HashMap;
@@ -17,19 +20,21 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use taskpawl_manager::Manager;
 use taskpawl_model::command::StartedCall;
-use taskpawl_model::task::{CallPart, MERGE_TOOL, WORKTREE_TOOL};
-use taskpawl_model::value::{Key, TaskId};
+use taskpawl_model::task::{AGENT_TOOL, CallPart, MERGE_TOOL, WORKTREE_TOOL};
+use taskpawl_model::value::Key;
 use taskpawl_model::view::{View, ViewResult};
 use taskpawl_tools::{
-    CallContext, CheckTree, Confinement, JoinedWork, ScanBounds, SharedWorktrees, TaskWorktrees, ToolError,
+    CallContext, Confinement, CopiedFiles, RegisteredTool, Registry, ScanBounds, SharedWorktrees, ToolError,
     Widening,
 };
 
 pub use self::diff::WorktreeDiff;
 use self::git::{Git, GitError, GitResult};
+use self::of_task::OfTask;
 pub use self::orphans::{KeptWorktree, WorktreeState};
+use self::prepare::Wanted;
 pub(crate) use self::tree::ref_part;
-use self::tree::{Tip, Tree, TreeRequest, path_of, remove_tree};
+use self::tree::{Tip, Tree, TreeRequest};
 
 /// The worktrees of a project.
 #[derive(Debug, Clone)]
@@ -97,34 +102,49 @@ pub(crate) struct RunWorktrees {
     worktrees: Worktrees,
     confinement: Arc<Confinement>,
     manager: Manager,
+    /// The tool that works on conflicts of merges, if the host has it.
+    agent: Option<RegisteredTool>,
     /// By task and generation. The lock of a task is held while its worktree is made: parallel calls need it at once.
     placed: Mutex<HashMap<(Key, u32), Slot>>,
 }
 
 impl RunWorktrees {
-    pub(crate) fn new(worktrees: Worktrees, confinement: Arc<Confinement>, manager: Manager) -> Self {
-        Self { worktrees, confinement, manager, placed: Mutex::default() }
+    pub(crate) fn new(
+        worktrees: Worktrees,
+        confinement: Arc<Confinement>,
+        manager: Manager,
+        tools: &Registry,
+    ) -> Self {
+        let agent = tools.get(AGENT_TOOL).cloned();
+        Self { worktrees, confinement, manager, agent, placed: Mutex::default() }
     }
 
     /// Returns the worktree of the task of a call, and makes it if it is not there. Blocks.
-    fn place(&self, started: &StartedCall) -> GitResult<Arc<Placed>> {
+    fn place(&self, started: &StartedCall, bounds: &ScanBounds) -> GitResult<(Arc<Placed>, CopiedFiles)> {
         let slot = {
             let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(placed.entry((started.key, started.generation)).or_default())
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(placed) = slot.as_ref().filter(|placed| placed.tree.path.is_dir()) {
-            return Ok(Arc::clone(placed));
+            return Ok((Arc::clone(placed), CopiedFiles::default()));
         }
-        let tree = self.worktrees.open(&self.request(started)?)?;
+        let tree = self.worktrees.open(&self.request(started, bounds)?)?;
         let confinement = Arc::new(self.confinement.in_worktree(&tree.path, writable(&tree)?));
+        let linked = tree.linked;
         let placed = Arc::new(Placed { tree, confinement });
         *slot = Some(Arc::clone(&placed));
-        Ok(placed)
+        Ok((placed, linked))
     }
 
-    fn request(&self, started: &StartedCall) -> GitResult<TreeRequest> {
+    fn request(&self, started: &StartedCall, bounds: &ScanBounds) -> GitResult<TreeRequest> {
         let worktree = started.spec.worktree.clone().unwrap_or_default();
+        let mut wanted = Wanted::of(&worktree);
+        if wanted.has_files() {
+            let sandbox = self.confinement.of_call(&Widening::default(), bounds);
+            let sandbox = sandbox.map_err(|error| GitError::new(error.to_string()))?;
+            wanted = wanted.within(sandbox.closed, bounds.clone());
+        }
         let tips = self.manager.read(|view| Ok(tips(view, started.key)?));
         Ok(TreeRequest {
             plan: started.plan.as_deref().map(str::to_owned),
@@ -132,6 +152,7 @@ impl RunWorktrees {
             generation: started.generation,
             branch: worktree.branch,
             base: worktree.base,
+            wanted,
             tips: tips.map_err(|error| GitError::new(error.to_string()))?,
         })
     }
@@ -148,15 +169,20 @@ impl RunWorktrees {
             return Ok(None);
         }
         let placed = if has_tree {
-            let (all, own) = (Arc::clone(self), started.clone());
-            let placed = tokio::task::spawn_blocking(move || all.place(&own)).await;
-            Some(placed.map_err(|error| GitError::new(error.to_string()))??)
+            let (all, own, bounds) = (Arc::clone(self), started.clone(), ScanBounds::of_call(context));
+            let placed = tokio::task::spawn_blocking(move || all.place(&own, &bounds)).await;
+            let (placed, linked) = placed.map_err(|error| GitError::new(error.to_string()))??;
+            if linked.files > 0 {
+                context.report(prepare::said(linked));
+            }
+            Some(placed)
         } else {
             None
         };
         if let Some(placed) = &placed {
             context.root.clone_from(&placed.tree.path);
             context.dir.clone_from(&placed.tree.path);
+            context.ports = placed.tree.ports.as_slice().into();
         }
         if [WORKTREE_TOOL, MERGE_TOOL].contains(&tool) {
             let title = if started.spec.name.is_empty() { started.task.as_str() } else { &started.spec.name };
@@ -164,10 +190,8 @@ impl RunWorktrees {
             let of_task = OfTask {
                 run: Arc::clone(self),
                 placed: placed.clone(),
-                plan: started.plan.as_deref().map(str::to_owned),
-                key: started.key,
-                task: started.task.to_string(),
                 message: format!("{plan}{}: {title}", started.task),
+                started: started.clone(),
             };
             context.worktrees = Some(Arc::new(of_task) as SharedWorktrees);
         }
@@ -219,113 +243,5 @@ fn writable(tree: &Tree) -> GitResult<Vec<PathBuf>> {
 impl From<GitError> for ToolError {
     fn from(error: GitError) -> Self {
         Self::failed(error.message).with_class(error.class)
-    }
-}
-
-/// The worktrees as one call of a task sees them.
-#[derive(Debug)]
-struct OfTask {
-    run: Arc<RunWorktrees>,
-    placed: Option<Arc<Placed>>,
-    plan: Option<String>,
-    key: Key,
-    task: String,
-    /// Message of the task's commit.
-    message: String,
-}
-
-impl TaskWorktrees for OfTask {
-    fn commit(&self) -> Result<Value, ToolError> {
-        let Some(placed) = &self.placed else {
-            return Err(ToolError::failed("the task has no worktree: give it `worktree: true`").terminal());
-        };
-        let git = self.run.worktrees.git()?;
-        Ok(commit::commit(&git, &placed.tree, &self.message)?)
-    }
-
-    fn join(&self, tasks: &[String], into: Option<&str>) -> Result<JoinedWork, ToolError> {
-        let git = self.run.worktrees.git()?;
-        fit::check(&git, &self.run.worktrees.root)?;
-        let tips = self.tips_of(tasks)?;
-        Ok(merge::join(&git, &tips, into)?)
-    }
-
-    fn check_tree(&self, joined: &JoinedWork, cx: &CallContext) -> Result<CheckTree, ToolError> {
-        let git = self.run.worktrees.git()?;
-        let path = path_of(self.run.worktrees.base()?, self.plan.as_deref(), &format!("{}~check", self.task));
-        merge::make_check_tree(&git, &path, &joined.commit)?;
-        let confinement = self.run.confinement.in_worktree(&path, Vec::new());
-        let sandbox = confinement.of_call(&Widening::default(), &ScanBounds::of_call(cx));
-        Ok(CheckTree { path, sandbox: sandbox.map_err(ToolError::other)? })
-    }
-
-    fn remove_check_tree(&self, tree: &CheckTree) {
-        // A worktree that stays is removed by the next check of the task.
-        if let Ok(git) = self.run.worktrees.git() {
-            drop(remove_tree(&git, &tree.path));
-        }
-    }
-
-    fn land(&self, joined: &JoinedWork) -> Result<Value, ToolError> {
-        let git = self.run.worktrees.git()?;
-        merge::land(&git, joined)?;
-        let kept = self.remove_merged(&git, joined)?;
-        Ok(merge::result(joined, &kept))
-    }
-}
-
-impl OfTask {
-    /// Returns the commits of the tasks that a merge names. They are those of its own plan.
-    fn tips_of(&self, tasks: &[String]) -> Result<Vec<Tip>, ToolError> {
-        let found = self.run.manager.read(|view| {
-            let record = view.task(self.key)?;
-            let names = record.map(|record| record.body.names.clone()).unwrap_or_default();
-            tasks
-                .iter()
-                .map(|id| {
-                    let local = id.as_str();
-                    let key = match self.plan.as_deref().and_then(|plan| view.plan(plan).ok().flatten()) {
-                        Some(plan) => view.key(plan.stored_id(&local.into()).as_str())?,
-                        None => None,
-                    };
-                    let key = match key {
-                        Some(key) => Some(key),
-                        None => view.key(names.get(local).map_or(local, TaskId::as_str))?,
-                    };
-                    Ok((id.clone(), key.map(|key| commit_of(view, key)).transpose()?))
-                })
-                .collect::<Result<Vec<_>, taskpawl_model::rules::DecideError>>()
-        });
-        let found = found.map_err(ToolError::other)?;
-        found
-            .into_iter()
-            .map(|(task, tip)| match tip {
-                Some(Some(tip)) => Ok(tip),
-                Some(None) => Err(ToolError::failed(format!(
-                    "task `{task}` has no commit: it needs `worktree: true`, and has to be done before the merge"
-                ))),
-                None => Err(ToolError::failed(format!("there is no task `{task}`"))),
-            })
-            .collect()
-    }
-
-    /// Removes the worktrees and branches of merged tasks; returns the tasks whose worktrees stay.
-    fn remove_merged(&self, git: &Git, joined: &JoinedWork) -> GitResult<Vec<String>> {
-        let base = self.run.worktrees.base()?;
-        let mut kept = Vec::new();
-        for (task, commit) in &joined.tasks {
-            let spec = self.run.manager.read(|view| {
-                let key = view.key(task)?;
-                Ok(key.map(|key| view.task(key)).transpose()?.flatten())
-            });
-            let record = spec.map_err(|error| GitError::new(error.to_string()))?;
-            let Some(record) = record else { continue };
-            let path = path_of(base, record.plan.as_deref(), task);
-            let keeps = record.spec.worktree.as_ref().is_some_and(|worktree| worktree.keep);
-            if keeps || !merge::remove_merged(git, &path, commit)? {
-                kept.push(task.clone());
-            }
-        }
-        Ok(kept)
     }
 }

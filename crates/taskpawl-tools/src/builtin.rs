@@ -21,6 +21,8 @@ pub(crate) mod http;
 mod ignore_files;
 #[cfg(feature = "builtin-tools")]
 mod list_dir;
+#[cfg(feature = "programs")]
+mod merge;
 #[cfg(feature = "builtin-tools")]
 mod read_file;
 #[cfg(feature = "programs")]
@@ -70,7 +72,7 @@ fn of_programs() -> [Arc<dyn Tool>; 2] {
 /// Returns the tools for the work of tasks in git.
 #[cfg(feature = "programs")]
 fn of_worktrees() -> [Arc<dyn Tool>; 2] {
-    [Arc::new(worktree::WorktreeCommit::new()), Arc::new(worktree::Merge::new())]
+    [Arc::new(worktree::WorktreeCommit::new()), Arc::new(merge::Merge::new())]
 }
 
 /// Returns the tools for files.

@@ -98,6 +98,8 @@ pub struct CallContext {
     pub worktrees: Option<SharedWorktrees>,
     /// Receives the artifacts of the call. See [`artifact`](Self::artifact).
     pub artifacts: Option<ArtifactSink>,
+    /// Ports of the task's worktree, which no other worktree of the project has. Programs find them as `TASKPAWL_PORT_0` and so on.
+    pub ports: Arc<[u16]>,
     /// Directories for artifacts outside of the project; `None` if the host keeps none.
     pub artifact_dirs: Option<Arc<ArtifactDirs>>,
     /// Secrets of the run, for tools whose own configuration names some; secrets in arguments are already substituted.
@@ -185,7 +187,10 @@ impl CallContext {
         let ids = ids.into_iter().chain(trace).map(|(name, value)| (name.to_owned(), value));
         let changes =
             env.into_iter().chain(ids).map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        Environment::clone(&self.environment).with(changes.chain(artifacts))
+        let ports = self.ports.iter().enumerate();
+        let ports =
+            ports.map(|(at, port)| (format!("TASKPAWL_PORT_{at}").into(), OsString::from(port.to_string())));
+        Environment::clone(&self.environment).with(changes.chain(artifacts).chain(ports))
     }
 
     /// Makes a context for a call in `root`, without a task, a deadline or sinks. `output` is the prefix of its output
@@ -222,6 +227,7 @@ impl CallContext {
             worktrees: None,
             artifacts: None,
             artifact_dirs: None,
+            ports: Arc::default(),
             secrets: None,
         }
     }

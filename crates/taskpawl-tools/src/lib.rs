@@ -33,6 +33,7 @@ mod ask;
 mod builtin;
 mod command_tool;
 mod context;
+mod copied;
 mod data;
 mod error;
 mod files;
@@ -66,6 +67,7 @@ pub use builtin::has_unfit_ignore_file;
 pub use builtin::http::{HttpAccess, InvalidHost};
 pub use command_tool::{CommandTool, DefinitionError};
 pub use context::{CallContext, CallLimits, CutSink, PLAN_VARIABLE, Progress, ProgressSink, UsageSink};
+pub use copied::{CopiedFiles, FileCopier};
 pub use data::Data;
 pub use error::{BlockReason, RegistryError, ToolError};
 pub use files::{open_file, read_bytes_if_there, read_if_there};
@@ -102,4 +104,7 @@ pub use text::head_of_text;
 pub use tokio_util::sync::CancellationToken;
 pub use tool::{Hints, IntoTool, Tool, ToolCommand, ToolSpec};
 pub use vault::Vault;
-pub use worktrees::{CheckTree, JoinedWork, SharedWorktrees, TaskWorktrees};
+pub use worktrees::{
+    CheckTree, HookedCommit, JoinedWork, Joining, MergeConflict, OpenConflict, SharedWorktrees, StagedWork,
+    TaskWorktrees,
+};

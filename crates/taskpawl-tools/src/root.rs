@@ -72,6 +72,11 @@ impl Root {
         Ok(Self { fd, real, named, dir: PathBuf::new(), closed })
     }
 
+    /// Sets the paths that are excluded.
+    pub(crate) fn with_closed(self, closed: ClosedPlaces) -> Self {
+        Self { closed, ..self }
+    }
+
     /// Returns the absolute path of the root, without links.
     pub(crate) fn real(&self) -> &Path {
         &self.real

@@ -1,6 +1,7 @@
 //! Checks a plan before it is applied: everything that can be known without running it, in one list.
 
 mod checker;
+mod lock_files;
 
 use std::fmt;
 
@@ -19,6 +20,7 @@ use taskpawl_model::value::TaskId;
 use taskpawl_text::nearest;
 
 use self::checker::Checker;
+use self::lock_files::{BareWorktree, bare_worktree};
 use crate::blocking::Blocking;
 use crate::facade::Taskpawl;
 
@@ -282,6 +284,17 @@ impl Blocking {
         {
             found.push(Problem::new(task, PlanPart::Task, "worktree", why));
         }
+        self.check_installed(plan, found);
+    }
+
+    /// Warns about the first worktree without the packages that a lock file of the project names.
+    fn check_installed(&self, plan: &Plan, found: &mut Vec<Problem>) {
+        let Some(BareWorktree { task, message, hint }) = bare_worktree(&self.engine.project().root, plan)
+        else {
+            return;
+        };
+        let problem = Problem::new(task, PlanPart::Task, "bare_worktree", message);
+        found.push(problem.with_severity(CheckSeverity::Warning).with_hint(Some(hint)));
     }
 
     /// Checks that the variables are set that the plan requires, or that its calls name.

@@ -2,7 +2,7 @@
 //!
 //! The two crates do not know each other, so the conversions between their types are here.
 
-use taskpawl_model::task::{MERGE_TOOL, Origin, SandboxRequest};
+use taskpawl_model::task::{AGENT_TOOL, MERGE_TOOL, Origin, SandboxRequest};
 use taskpawl_model::task::{PolicyDecision, PolicyHook, ProposedCall};
 use taskpawl_model::value::Map;
 use taskpawl_tools::{CallOrigin, Decision, Policy, PolicyCall, Power, Ruling, SandboxNeed};
@@ -13,18 +13,12 @@ pub(crate) struct PolicyAdapter(pub(crate) Policy);
 
 impl PolicyHook for PolicyAdapter {
     fn authorize(&self, call: &ProposedCall<'_>) -> PolicyDecision {
-        let own = self.decide(call);
-        let Some(check) = check_of_merge(call) else { return own };
-        // The check of a merge is a command: rules for commands hold for it, too.
-        let ProposedCall { origin, sandbox, plan, .. } = call;
-        let command = ProposedCall {
-            tool: "shell",
-            args: &check,
-            origin: *origin,
-            sandbox: sandbox.clone(),
-            plan: *plan,
-        };
-        stricter(own, self.decide(&command))
+        // The check of a merge is a command, and an agent may work on its conflicts: rules for both hold for it, too.
+        inner_calls(call).iter().fold(self.decide(call), |decision, (tool, args)| {
+            let ProposedCall { origin, sandbox, plan, .. } = call;
+            let inner = ProposedCall { tool, args, origin: *origin, sandbox: sandbox.clone(), plan: *plan };
+            stricter(decision, self.decide(&inner))
+        })
     }
 
     fn version(&self) -> &str {
@@ -61,10 +55,16 @@ impl PolicyAdapter {
     }
 }
 
-/// Returns the arguments of `shell` for the check of a merge.
-fn check_of_merge(call: &ProposedCall<'_>) -> Option<Map> {
-    let check = call.args.get("check").filter(|_| call.tool == MERGE_TOOL)?;
-    Some(Map::from_iter([("command".to_owned(), check.clone())]))
+/// Returns the tools that a merge uses, with their arguments.
+fn inner_calls(call: &ProposedCall<'_>) -> Vec<(&'static str, Map)> {
+    let argument = |name: &str| call.args.get(name).filter(|_| call.tool == MERGE_TOOL);
+    let check =
+        argument("check").map(|check| ("shell", Map::from_iter([("command".to_owned(), check.clone())])));
+    let agent = argument("onConflict").and_then(|way| {
+        let named = way.get("agent").map(|name| Map::from_iter([("using".to_owned(), name.clone())]));
+        named.or_else(|| (way == "agent").then(Map::new))
+    });
+    check.into_iter().chain(agent.map(|args| (AGENT_TOOL, args))).collect()
 }
 
 fn stricter(one: PolicyDecision, other: PolicyDecision) -> PolicyDecision {

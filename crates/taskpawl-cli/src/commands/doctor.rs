@@ -8,8 +8,7 @@ use taskpawl::tools::{Enforcement, Isolation, Level, NearRule, NetworkWall, Spaw
 use taskpawl::{AskedByRule, CacheLayers, Taskpawl, WorktreeState};
 
 use crate::app::App;
-use crate::commands::print::count;
-use crate::commands::prune::{size, tasks_of};
+use crate::commands::prune::{size, sized, tasks_of};
 use crate::commands::sandbox::SandboxArgs;
 use crate::commands::{coding_agents, files_leftovers};
 use crate::error::CliError;
@@ -155,7 +154,7 @@ fn of_worktrees(plans: &Taskpawl) -> Result<Vec<Diagnostic>, CliError> {
     let kept = plans.engine().kept_worktrees()?;
     let of = |state, what: &str, remedy: &str| {
         let all: Vec<_> = kept.iter().filter(|worktree| worktree.state == state).cloned().collect();
-        let message = format!("{} {what}: {}", count(all.len() as u64, "worktree"), tasks_of(&all));
+        let message = format!("{} {what}: {}", sized(&all), tasks_of(&all));
         (!all.is_empty()).then(|| Diagnostic::new("worktrees", Severity::Note, "worktrees", message, remedy))
     };
     let notes = [

@@ -48,6 +48,7 @@ pub(crate) struct Args {
 
 /// The result in `--json`.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Pruned {
     #[serde(flatten)]
     report: PruneReport,
@@ -56,6 +57,9 @@ struct Pruned {
     /// The paths of the worktrees.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktrees: Option<Vec<PathBuf>>,
+    /// Space that they took on the disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worktree_bytes: Option<u64>,
 }
 
 /// Removes data of old runs.
@@ -69,16 +73,19 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         (true, false) => Some(plans.engine().remove_cache_layers()?),
     };
     let orphans = if args.worktrees { Some(orphans(app, args.dry_run)?) } else { None };
+    let (orphans, worktree_bytes) = orphans.map_or((None, 0), |(all, bytes)| (Some(all), bytes));
     let out = app.out();
     if out.is_json {
-        let worktrees = orphans.map(|all| all.into_iter().map(|worktree| worktree.path).collect());
-        return out.data(&Pruned { report, caches, worktrees });
+        let worktrees: Option<Vec<PathBuf>> =
+            orphans.map(|all| all.into_iter().map(|worktree| worktree.path).collect());
+        let worktree_bytes = worktrees.is_some().then_some(worktree_bytes);
+        return out.data(&Pruned { report, caches, worktrees, worktree_bytes });
     }
     if let Some(orphans) = &orphans {
         let done = if args.dry_run { "would remove" } else { "removed" };
         out.remark(&match orphans.len() {
             0 => "no worktree is without a task".to_owned(),
-            number => format!("{done} {}: {}", count(number as u64, "worktree"), tasks_of(orphans)),
+            _ => format!("{done} {}: {}", sized_of(orphans.len(), worktree_bytes), tasks_of(orphans)),
         });
         if args.older_than.is_none() && args.quota.is_none() && caches.is_none() {
             return Ok(ExitCode::SUCCESS);
@@ -102,22 +109,36 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     out.print(format!("{}\n", said(&report, args.dry_run)))
 }
 
-/// Removes the worktrees that no task has, and returns them.
-fn orphans(app: &App, is_dry: bool) -> Result<Vec<KeptWorktree>, CliError> {
+/// Removes the worktrees that no task has, and returns them with the space that they took.
+fn orphans(app: &App, is_dry: bool) -> Result<(Vec<KeptWorktree>, u64), CliError> {
     let plans = app.onlooker(&SandboxArgs::default())?;
     let mut kept = plans.engine().kept_worktrees()?;
     kept.retain(|worktree| worktree.state == WorktreeState::Orphan);
-    if is_dry {
-        return Ok(kept);
-    }
-    kept.retain(|worktree| match plans.engine().remove_worktree(worktree) {
-        Ok(()) => true,
-        Err(why) => {
-            app.out().warn(&format!("the worktree of `{}` stays: {why}", worktree.task));
-            false
+    let mut bytes = 0;
+    kept.retain(|worktree| {
+        let size = worktree.disk_bytes();
+        let removed = if is_dry { Ok(()) } else { plans.engine().remove_worktree(worktree) };
+        match removed {
+            Ok(()) => {
+                bytes += size;
+                true
+            }
+            Err(why) => {
+                app.out().warn(&format!("the worktree of `{}` stays: {why}", worktree.task));
+                false
+            }
         }
     });
-    Ok(kept)
+    Ok((kept, bytes))
+}
+
+/// Returns the number of worktrees with the space that they take.
+pub(super) fn sized(worktrees: &[KeptWorktree]) -> String {
+    sized_of(worktrees.len(), worktrees.iter().map(KeptWorktree::disk_bytes).sum())
+}
+
+fn sized_of(number: usize, bytes: u64) -> String {
+    format!("{} ({})", count(number as u64, "worktree"), size(bytes))
 }
 
 /// Lists the tasks of worktrees, at most five of them.

@@ -39,7 +39,7 @@ fn plans_of_the_pages_are_valid() {
             let configs = shown.filter(|block| sections.iter().any(|section| block.starts_with(section)));
             fs::write(&config, configs.collect::<String>()).unwrap();
             cli.file("plan.yaml", plan);
-            if plan.contains("worktree: true") {
+            if plan.contains("worktree:") {
                 cli.shell("git init -q; git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m a");
             }
             let run = cli.run(&["plan", "check", "plan.yaml"]);

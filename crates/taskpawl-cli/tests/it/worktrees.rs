@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::harness::{Cli, Run};
 
 /// A project in a git repository with one commit.
-struct Repository(Cli);
+pub(crate) struct Repository(pub(crate) Cli);
 
 impl Repository {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let repository = Self(Cli::new().with_programs());
         repository.0.file("shared.txt", "one\n");
         repository.0.file(".gitignore", "cache/\n");
@@ -23,7 +23,7 @@ impl Repository {
         repository
     }
 
-    fn git(&self, args: &[&str]) -> String {
+    pub(crate) fn git(&self, args: &[&str]) -> String {
         let mut command = Command::new("git");
         command.current_dir(self.0.path("work")).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.0.path("none"));
@@ -33,19 +33,19 @@ impl Repository {
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    fn plan(&self, tasks: &Value) -> Run {
+    pub(crate) fn plan(&self, tasks: &Value) -> Run {
         self.0.file("p.json", &json!({"name": "p", "tasks": tasks}).to_string());
         self.0.run(&["run-all-ready", "--plan", "p.json"])
     }
 
-    fn commit_of(&self, task: &str) -> Value {
+    pub(crate) fn commit_of(&self, task: &str) -> Value {
         let shown = self.0.run(&["show", task, "--json"]).ok().json()["data"].clone();
         let calls = shown["metadata"]["toolCalls"].as_array().unwrap().clone();
         calls.iter().find(|call| call["toolName"] == "worktree_commit").unwrap()["result"].clone()
     }
 
     /// Returns the directories of worktrees that are there.
-    fn trees(&self) -> Vec<String> {
+    pub(crate) fn trees(&self) -> Vec<String> {
         let all: Vec<PathBuf> = found(&self.0.path(".local/state/taskpawl-worktrees"));
         let all = all.iter().flat_map(|project| found(project)).flat_map(|plan| found(&plan));
         let mut names: Vec<String> = all
@@ -170,7 +170,7 @@ fn a_merge_with_a_conflict_names_the_files_and_changes_nothing() {
     assert_eq!(repository.git(&["rev-parse", "main"]), before);
     assert_eq!(fs::read_to_string(repository.0.path("work/shared.txt")).unwrap(), "one\n");
     let refused =
-        repository.plan(&json!([{"id": "n", "call": {"merge": {"of": ["x"], "onConflict": "agent"}}}]));
+        repository.plan(&json!([{"id": "n", "call": {"merge": {"of": ["x"], "onConflict": "never"}}}]));
     assert!(refused.to_string().contains("onConflict"), "{refused}");
 }
 
@@ -185,14 +185,15 @@ fn a_reopened_task_starts_over_and_its_orphans_are_pruned() {
     assert_eq!(repository.git(&["log", "--format=%s", "taskpawl/p/a"]), "p/a: a\nfirst");
     assert!(first.is_string());
     let doctor = repository.0.run(&["doctor"]).to_string();
-    assert!(doctor.contains("1 worktree of tasks that are done and not merged: a"), "{doctor}");
+    assert!(doctor.contains(") of tasks that are done and not merged: a"), "{doctor}");
     repository.0.run(&["delete", "a"]).ok();
     let doctor = repository.0.run(&["doctor"]).to_string();
-    assert!(doctor.contains("1 worktree without a task: a"), "{doctor}");
+    assert!(doctor.contains(") without a task: a"), "{doctor}");
     let pruned = repository.0.run(&["prune", "--worktrees", "--dry-run"]).ok().to_string();
-    assert!(pruned.contains("would remove 1 worktree: a"), "{pruned}");
+    assert!(pruned.contains("would remove 1 worktree ("), "{pruned}");
     assert_eq!(repository.trees(), ["a"]);
-    repository.0.run(&["prune", "--worktrees"]).ok();
+    let pruned = repository.0.run(&["prune", "--worktrees", "--json"]).ok().json()["data"].clone();
+    assert!(pruned["worktreeBytes"].as_u64().unwrap() >= 4096, "{pruned}");
     assert_eq!(repository.trees(), [""; 0]);
 }
 

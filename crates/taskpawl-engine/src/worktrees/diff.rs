@@ -2,6 +2,7 @@
 
 use taskpawl_manager::Manager;
 
+use super::commit::is_given;
 use super::git::GitResult;
 use super::tree::{TreeRecord, path_of, record_of};
 use super::{GitError, Worktrees, commit_of};
@@ -57,13 +58,14 @@ impl Worktrees {
         let tree = path_of(self.base()?, plan, task);
         let record =
             TreeRecord::read(&record_of(&tree)).filter(|record| record.git_dir.is_some() && tree.is_dir());
-        let Some(TreeRecord { start, git_dir: Some(git_dir), .. }) = record else {
+        let Some(TreeRecord { start, git_dir: Some(git_dir), given, .. }) = record else {
             return Err(GitError::new(format!("task `{task}` has no worktree and no commit")));
         };
         let git = self.git()?.in_worktree(&tree, &git_dir);
         let patch = git.run(&diff_of(&[start.as_str()]))?;
         let mut files = names(&git.run(&diff_of(&["--name-only", "-z", start.as_str()]))?);
-        files.extend(names(&git.run(&["ls-files", "--others", "--exclude-standard", "-z"])?));
+        let unknown = names(&git.run(&["ls-files", "--others", "--exclude-standard", "-z"])?);
+        files.extend(unknown.into_iter().filter(|file| !is_given(&given, file)));
         Ok(WorktreeDiff { base: start, commit: None, files, patch })
     }
 }

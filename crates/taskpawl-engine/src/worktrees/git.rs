@@ -21,13 +21,18 @@ impl GitError {
         Self { class: "git", message: message.into() }
     }
 
+    /// Makes the error for work that cannot be merged.
+    pub(crate) fn conflict_of(message: String) -> Self {
+        Self { class: "conflict", message }
+    }
+
     /// Makes the error for files that cannot be merged.
     pub(crate) fn conflict(what: &str, files: &[String]) -> Self {
         const SHOWN: usize = 5;
         let shown: Vec<String> = files.iter().take(SHOWN).map(|file| format!("`{file}`")).collect();
         let more = files.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        Self { class: "conflict", message: format!("{what} conflicts in {}{more}", shown.join(", ")) }
+        Self::conflict_of(format!("{what} conflicts in {}{more}", shown.join(", ")))
     }
 }
 
@@ -108,6 +113,30 @@ impl Git {
                 _ => format!("{name}="),
             })
             .collect())
+    }
+
+    /// Returns git with an author of its own: some commands need one although they commit nothing.
+    pub(crate) fn with_own_identity(&self) -> Self {
+        let (name, email) = AUTHOR;
+        let own = vec![format!("user.name={name}"), format!("user.email={email}")];
+        Self { settings: [self.settings.clone(), own].concat(), ..self.clone() }
+    }
+
+    /// Returns the path of git itself.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Returns name and address of the author of commits: the user of the repository, or taskpawl where none is configured.
+    pub(crate) fn identity(&self) -> GitResult<(String, String)> {
+        let value = |key: &str| self.try_run(&["config", key]);
+        let (name, email) = (value("user.name")?, value("user.email")?);
+        Ok(name.zip(email).unwrap_or_else(|| (AUTHOR.0.to_owned(), AUTHOR.1.to_owned())))
+    }
+
+    /// Returns the work tree.
+    pub(crate) fn root(&self) -> &Path {
+        &self.tree
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -202,11 +231,21 @@ impl Git {
     ///
     /// The commit is the same whenever it is made: a run that was killed after it finds it again.
     pub(crate) fn merge(&self, ours: &str, theirs: &str, message: &str, what: &str) -> GitResult<String> {
+        self.try_merge(ours, theirs, message)?.map_err(|files| GitError::conflict(what, &files))
+    }
+
+    /// Like [`merge`](Self::merge), but returns the files in conflict.
+    pub(crate) fn try_merge(
+        &self,
+        ours: &str,
+        theirs: &str,
+        message: &str,
+    ) -> GitResult<Result<String, Vec<String>>> {
         if self.is_ancestor(theirs, ours)? {
-            return Ok(ours.to_owned());
+            return Ok(Ok(ours.to_owned()));
         }
         if self.is_ancestor(ours, theirs)? {
-            return Ok(theirs.to_owned());
+            return Ok(Ok(theirs.to_owned()));
         }
         let args = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs];
         let output = self.output(&args, None)?;
@@ -214,11 +253,8 @@ impl Git {
         let mut parts = said.split('\0');
         let tree = parts.next().unwrap_or_default().to_owned();
         match output.status.code() {
-            Some(0) => self.commit_tree(&tree, &[ours, theirs], message),
-            Some(1) => {
-                let files: Vec<String> = parts.filter(|file| !file.is_empty()).map(str::to_owned).collect();
-                Err(GitError::conflict(what, &files))
-            }
+            Some(0) => self.commit_tree(&tree, &[ours, theirs], message).map(Ok),
+            Some(1) => Ok(Err(parts.filter(|file| !file.is_empty()).map(str::to_owned).collect())),
             _ => Err(refused(&args, &output)),
         }
     }

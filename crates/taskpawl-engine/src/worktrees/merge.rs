@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use taskpawl_tools::JoinedWork;
+use taskpawl_tools::{JoinedWork, Joining, MergeConflict};
 
+use super::commit::uncommitted;
+use super::conflict;
 use super::git::{Git, GitError, GitResult};
 use super::tree::{Tip, TreeRecord, record_of, remove_tree};
 
-/// Joins the commits of tasks with a branch, one after the other.
-pub(crate) fn join(git: &Git, tips: &[Tip], into: Option<&str>) -> GitResult<JoinedWork> {
+/// Joins the commits of tasks with a branch, one after the other. Conflicts end it, unless `resolved` has a merge for them, in order.
+pub(crate) fn join(git: &Git, tips: &[Tip], into: Option<&str>, resolved: &[String]) -> GitResult<Joining> {
     let into = match into {
         Some(into) => into.to_owned(),
         None => git
@@ -19,13 +21,60 @@ pub(crate) fn join(git: &Git, tips: &[Tip], into: Option<&str>) -> GitResult<Joi
     let before = git
         .commit_of(&format!("refs/heads/{into}"))?
         .ok_or_else(|| GitError::new(format!("there is no branch `{into}`")))?;
-    let mut commit = before.clone();
+    let (mut commit, mut resolved, mut number) = (before.clone(), resolved.iter(), 0);
     for tip in tips {
-        let (task, message) = (&tip.task, format!("Merge `{}`", tip.task));
-        commit = git.merge(&commit, &tip.commit, &message, &format!("the work of task `{task}`"))?;
+        let message = format!("Merge `{}`", tip.task);
+        let files = match git.try_merge(&commit, &tip.commit, &message)? {
+            Ok(merged) => {
+                commit = merged;
+                continue;
+            }
+            Err(files) => files,
+        };
+        let given = resolved.next().map(|name| resolution(git, name, (&commit, &tip.commit), &files));
+        let problem = match given.transpose()? {
+            Some(Ok(merged)) => {
+                (commit, number) = (merged, number + 1);
+                continue;
+            }
+            Some(Err(problem)) => Some(problem),
+            None => None,
+        };
+        return Ok(Joining::Conflict(MergeConflict {
+            number,
+            into,
+            task: tip.task.clone(),
+            ours: commit,
+            theirs: tip.commit.clone(),
+            message: GitError::conflict(&format!("the work of task `{}`", tip.task), &files).message,
+            files,
+            problem,
+        }));
     }
     let tasks = tips.iter().map(|tip| (tip.task.clone(), tip.commit.clone())).collect();
-    Ok(JoinedWork { into, before, commit, tasks })
+    Ok(Joining::Whole(JoinedWork { into, before, commit, tasks }))
+}
+
+/// Returns the commit of a merge that was resolved elsewhere, or the reason why it is none.
+fn resolution(
+    git: &Git,
+    name: &str,
+    (ours, theirs): (&str, &str),
+    files: &[String],
+) -> GitResult<Result<String, String>> {
+    let shown = taskpawl_text::plain_line(name);
+    let Some(commit) = git.commit_of(name)? else {
+        return Ok(Err(format!("there is no branch or commit `{shown}`")));
+    };
+    for side in [ours, theirs] {
+        if !git.is_ancestor(side, &commit)? {
+            return Ok(Err(format!("`{shown}` does not contain commit {}", &side[..12.min(side.len())])));
+        }
+    }
+    Ok(match conflict::marked(git, &commit, files)? {
+        Some(file) => Err(format!("`{file}` in `{shown}` still has conflict markers")),
+        None => Ok(commit),
+    })
 }
 
 pub(crate) fn make_check_tree(git: &Git, path: &Path, commit: &str) -> GitResult<()> {
@@ -63,8 +112,14 @@ pub(crate) fn land(git: &Git, joined: &JoinedWork) -> GitResult<()> {
 /// Removes the worktree of a merged task, and its branch. Returns false if it stays: it has files that are in no commit.
 pub(crate) fn remove_merged(git: &Git, path: &Path, commit: &str) -> GitResult<bool> {
     let Some(record) = TreeRecord::read(&record_of(path)) else { return Ok(true) };
-    // Without `--force` git keeps a worktree with changes.
-    let is_gone = !path.exists() || git.try_run(&["worktree", "remove", &path.to_string_lossy()])?.is_some();
+    // Git itself keeps a worktree with files that it does not know, also with those that came from the project.
+    let is_clean = || -> GitResult<bool> {
+        let Some(git_dir) = &record.git_dir else { return Ok(false) };
+        Ok(uncommitted(&git.in_worktree(path, git_dir), &record.given)?.is_empty())
+    };
+    let place = path.to_string_lossy();
+    let is_gone =
+        !path.exists() || is_clean()? && git.try_run(&["worktree", "remove", "--force", &place])?.is_some();
     if is_gone {
         let reference = format!("refs/heads/{}", record.branch);
         // A branch that has moved since has work that was not merged.

@@ -9,6 +9,7 @@ use taskpawl_model::task::Status;
 use super::Worktrees;
 use super::git::GitResult;
 use super::tree::{TreeRecord, record_of, remove_tree};
+use crate::private_tmp;
 
 /// A worktree on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,13 @@ pub struct KeptWorktree {
     pub branch: String,
     /// The reason why it is kept.
     pub state: WorktreeState,
+}
+
+impl KeptWorktree {
+    /// Returns the bytes that its files use on the disk. Reads all of its directories.
+    pub fn disk_bytes(&self) -> u64 {
+        private_tmp::size_on_disk(&self.path)
+    }
 }
 
 /// The use of a worktree.
@@ -75,7 +83,7 @@ impl Worktrees {
     }
 }
 
-fn directories(directory: &Path) -> Vec<PathBuf> {
+pub(super) fn directories(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))

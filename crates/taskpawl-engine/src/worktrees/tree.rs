@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use taskpawl_tools::make_private_directories;
+use taskpawl_tools::{CopiedFiles, make_private_directories};
 
 use super::git::{Git, GitError, GitResult};
+use super::prepare::{self, Wanted};
 
 /// The task, the branch and the commits that a worktree is made from.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct TreeRequest {
     pub(crate) base: Option<String>,
     /// The commits of the tasks that it needs, in order.
     pub(crate) tips: Vec<Tip>,
+    /// Files that it gets from the project, and its ports.
+    pub(crate) wanted: Wanted,
 }
 
 /// The commit of a task.
@@ -43,6 +46,12 @@ pub(crate) struct Tree {
     pub(crate) branch: String,
     /// The commit that it began with.
     pub(crate) start: String,
+    /// Files that it got from the project. They are no work of the task.
+    pub(crate) given: Vec<String>,
+    /// Ports that no other worktree has.
+    pub(crate) ports: Vec<u16>,
+    /// The directories that it got from the project just now.
+    pub(crate) linked: CopiedFiles,
 }
 
 /// The file beside a worktree. It is written before the worktree is made: a run that was killed meanwhile is followed by one that makes
@@ -59,6 +68,11 @@ pub(crate) struct TreeRecord {
     /// Known once the worktree is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) git_dir: Option<PathBuf>,
+    /// Files that it got from the project.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) given: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ports: Vec<u16>,
 }
 
 impl TreeRequest {
@@ -131,6 +145,8 @@ impl Tree {
                 branch,
                 start: request.start(git)?,
                 git_dir: None,
+                given: Vec::new(),
+                ports: Vec::new(),
             };
             remove_tree(git, &path)?;
             // Commits of an earlier generation are no part of this one.
@@ -138,7 +154,13 @@ impl Tree {
             record
         };
         record.write(&file)?;
-        record.make(git, &path, &file, &common)
+        let mut record = record.make(git, &path)?;
+        let linked = prepare::prepare((base, git, &path), &request.wanted, &mut record)?;
+        record.write(&file)?;
+        let tree = record.tree(&path, &common).ok_or_else(|| {
+            GitError::new(format!("git made no worktree at `{}` for {}", path.display(), record.branch))
+        })?;
+        Ok(Self { linked, ..tree })
     }
 }
 
@@ -147,7 +169,7 @@ impl TreeRecord {
         serde_json::from_slice(&fs::read(file).ok()?).ok()
     }
 
-    fn write(&self, file: &Path) -> GitResult<()> {
+    pub(super) fn write(&self, file: &Path) -> GitResult<()> {
         let failed =
             |error: std::io::Error| GitError::new(format!("failed to write `{}`: {error}", file.display()));
         if let Some(directory) = file.parent() {
@@ -158,13 +180,16 @@ impl TreeRecord {
         fs::write(&part, text).and_then(|()| fs::rename(&part, file)).map_err(failed)
     }
 
+    /// Returns the worktree if it is complete: it is recorded as such once it is prepared, before programs run in it.
     fn tree(&self, path: &Path, common: &Path) -> Option<Tree> {
         let git_dir = self.git_dir.clone().filter(|git_dir| git_dir.is_dir() && path.is_dir())?;
+        let (given, ports) = (self.given.clone(), self.ports.clone());
         let (branch, start) = (self.branch.clone(), self.start.clone());
-        Some(Tree { path: path.to_owned(), git_dir, common: common.to_owned(), branch, start })
+        let (path, common, linked) = (path.to_owned(), common.to_owned(), CopiedFiles::default());
+        Some(Tree { path, git_dir, common, branch, start, given, ports, linked })
     }
 
-    fn make(mut self, git: &Git, path: &Path, file: &Path, common: &Path) -> GitResult<Tree> {
+    fn make(mut self, git: &Git, path: &Path) -> GitResult<Self> {
         remove_tree(git, path)?;
         let text = path.to_string_lossy();
         let tip = git.commit_of(&format!("refs/heads/{}", self.branch))?;
@@ -181,11 +206,7 @@ impl TreeRecord {
         // No program has run in it yet, so its `.git` file is that of git.
         let git_dir = git.run(&["-C", &text, "rev-parse", "--absolute-git-dir"])?;
         self.git_dir = Some(PathBuf::from(git_dir));
-        self.write(file)?;
-        let (branch, start) = (self.branch.clone(), self.start.clone());
-        self.tree(path, common).ok_or_else(|| {
-            GitError::new(format!("git made no worktree at `{text}` for {branch} from {start}"))
-        })
+        Ok(self)
     }
 }
 
@@ -235,11 +256,11 @@ pub(crate) fn ref_part(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Makes a repository with one commit, and returns git in it with the directory for worktrees.
-    fn repository() -> (tempfile::TempDir, Git, PathBuf) {
+    pub(crate) fn repository() -> (tempfile::TempDir, Git, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
@@ -252,15 +273,21 @@ mod tests {
         (directory, git, base)
     }
 
-    fn request(generation: u32) -> TreeRequest {
+    pub(crate) fn request(generation: u32) -> TreeRequest {
         let (plan, task) = (Some("p".to_owned()), "t".to_owned());
-        TreeRequest { plan, task, generation, branch: None, base: None, tips: Vec::new() }
+        let (tips, wanted) = Default::default();
+        TreeRequest { plan, task, generation, branch: None, base: None, tips, wanted }
+    }
+
+    /// Commits what is in a worktree, and returns the result.
+    pub(crate) fn commit(git: &Git, tree: &Tree, message: &str) -> serde_json::Value {
+        let staged = super::super::commit::stage(git, tree, message, false).unwrap();
+        super::super::commit::commit(git, tree, message, &staged).unwrap()
     }
 
     fn save(git: &Git, tree: &Tree, name: &str) -> String {
         fs::write(tree.path.join(name), name).unwrap();
-        let result = super::super::commit::commit(git, tree, name).unwrap();
-        result["commit"].as_str().unwrap().to_owned()
+        commit(git, tree, name)["commit"].as_str().unwrap().to_owned()
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod redo;
 mod refusals;
 mod release;
 mod retries;
+mod setup;
 mod sizes;
 mod support;
 mod turns;

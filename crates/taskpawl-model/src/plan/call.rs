@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::PlanProblem;
+use super::draft::Draft;
 use super::node::{Entry, Node, shortened};
 use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
 use super::site::Stage;
-use super::vocabulary::{CALL, VERIFY, is_own_field};
-use crate::task::{CallSpec, NewCall, PlanAccess};
+use super::vocabulary::{CALL, SETUP, VERIFY, is_own_field};
+use crate::task::{CallPart, CallSpec, NewCall, PlanAccess};
 use crate::value::Map;
 use crate::value::{CallId, Shared};
 use taskpawl_json::Position;
@@ -67,6 +68,45 @@ impl<'n> Reader<'n> {
                 }
                 calls.push(call);
             }
+        });
+    }
+
+    /// Reads the calls that prepare a worktree, after `before` others of the task. Their ids do not depend on the number of others, so that
+    /// they do not run again when the work changes.
+    pub(super) fn setup_calls(&mut self, node: &'n Node<'n>, before: usize) -> Vec<NewCall> {
+        let mut calls = self.calls_after(node, before);
+        for (number, call) in calls.iter_mut().enumerate() {
+            call.spec.setup = true;
+            let id = || if number == 0 { SETUP.to_owned() } else { format!("{SETUP}{}", number + 1) };
+            call.id.get_or_insert_with(|| CallId::from(id()));
+        }
+        calls
+    }
+
+    /// Adds the calls that prepare the worktree of a task: its own, or those of the defaults.
+    pub(super) fn setups(&mut self, draft: &mut Draft<'n>, entries: &'n [Entry<'n>]) {
+        let calls = &mut draft.task.calls;
+        let of_defaults = draft.task.spec.worktree.as_mut().map(|tree| std::mem::take(&mut tree.setup));
+        if !calls.iter().any(|call| call.spec.part() == CallPart::Work) {
+            return;
+        }
+        calls.extend(of_defaults.into_iter().flatten());
+        let worktree = entries.iter().find(|entry| entry.key == "worktree");
+        let fields = worktree.and_then(|entry| entry.value.as_object()).unwrap_or_default();
+        let Some(setup) = fields.iter().find(|entry| entry.key == SETUP && !entry.value.is_null()) else {
+            return;
+        };
+        self.within(Segment::Key("worktree"), |reader| {
+            reader.within(Segment::Key(SETUP), |reader| {
+                for call in reader.setup_calls(&setup.value, calls.len()) {
+                    if calls.iter().any(|own| own.id == call.id) {
+                        let id = call.id.as_ref().map_or("", CallId::as_str);
+                        let problem = PlanProblem::DuplicateId { id: shortened(id), first: setup.key_at };
+                        reader.report(setup.key_at, problem);
+                    }
+                    calls.push(call);
+                }
+            });
         });
     }
 
@@ -184,6 +224,7 @@ impl<'n> Reader<'n> {
             "approval" => spec.approval = self.option(node, Self::approval),
             "emit" => spec.emit = self.option(node, Self::flag).unwrap_or_default(),
             "verify" => spec.verify = self.option(node, Self::flag).unwrap_or_default(),
+            "setup" => spec.setup = self.option(node, Self::flag).unwrap_or_default(),
             "planAccess" => spec.plan_access = self.option(node, Self::plan_access),
             "idempotent" => spec.idempotent = self.option(node, Self::flag),
             _ => self.unknown(&mut spec.extra, &CALL, (key, entry.key_at), node),

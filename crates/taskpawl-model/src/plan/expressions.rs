@@ -12,7 +12,7 @@ use super::site::{Site, Stage};
 use super::{PlanError, PlanProblem, PlanTask};
 use crate::advice::hint::Hint;
 use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, text_mentions};
-use crate::task::{Approval, CallSpec, MERGE_TOOL, Mode, NewCall};
+use crate::task::{Approval, CallPart, CallSpec, MERGE_TOOL, Mode, NewCall};
 use taskpawl_json::Position;
 
 /// For each draft, the drafts to which the names in its expressions refer.
@@ -222,6 +222,11 @@ impl<'t> Scope<'t> {
             Stage::CallWhen(call) | Stage::Args(call) if task.spec.mode != Some(Mode::Parallel) => call,
             Stage::When | Stage::List | Stage::Key | Stage::CallWhen(_) | Stage::Args(_) => 0,
         };
+        let is_setup =
+            |call: usize| task.calls.get(call).is_some_and(|call| call.spec.part() == CallPart::Setup);
+        // Calls that prepare a worktree come after the others in the list, and run before them.
+        let is_first = matches!(stage, Stage::CallWhen(call) | Stage::Args(call) if is_setup(call));
+        let earlier = if is_first { 0 } else { earlier };
         context.extend(call_names(&task.calls).into_iter().take(earlier));
         if asks_before(task, stage, earlier) {
             context.insert("approval".to_owned());
@@ -337,7 +342,7 @@ fn asks_itself(task: &PlanTask, stage: Stage) -> bool {
 }
 
 /// Returns the names of the calls' results, in order. Missing ids are generated as in the store.
-fn call_names(calls: &[NewCall]) -> Vec<String> {
+pub(super) fn call_names(calls: &[NewCall]) -> Vec<String> {
     let taken: BTreeSet<&str> =
         calls.iter().filter_map(|call| call.id.as_ref()).map(crate::value::CallId::as_str).collect();
     let mut number = 0;

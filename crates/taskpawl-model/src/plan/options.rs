@@ -11,7 +11,7 @@ use super::vocabulary::{CALL, PLAN, PlanFields, TASK};
 use super::{PlanProblem, Requires};
 use crate::task::fault;
 use crate::task::{
-    Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest, Worktree,
+    Approval, ApprovalWord, Cache, ForEach, Hooks, Links, Question, Repeat, Retry, SandboxRequest, Worktree,
 };
 
 pub(super) const PARAM: Shape = Shape {
@@ -79,8 +79,8 @@ const QUESTION: Shape = Shape {
 
 const WORKTREE: Shape = Shape {
     what: "`worktree`",
-    expected: "`true`, or an object with `branch`, `base` or `keep`",
-    fields: &["branch", "base", "keep"],
+    expected: "`true`, or an object with `branch`, `base`, `keep`, `setup`, `link`, `copy`, `ports` or `hooks`",
+    fields: &["branch", "base", "keep", "setup", "link", "copy", "ports", "hooks"],
     required: &[],
 };
 
@@ -257,6 +257,16 @@ impl<'n> Reader<'n> {
         self.object(node, &WORKTREE, |reader, key, value| match key {
             "branch" => worktree.branch = reader.option(value, Self::filled_text),
             "base" => worktree.base = reader.option(value, Self::filled_text),
+            "link" => worktree.link = reader.checked_texts(value, fault::check_link),
+            "copy" => worktree.copy = reader.checked_texts(value, fault::check_pattern),
+            "hooks" => worktree.hooks = reader.option(value, Self::hooks).unwrap_or_default(),
+            "ports" => {
+                let ports = reader.count(value);
+                worktree.ports = ports.filter(|ports| reader.checked(value, fault::check_ports(*ports)));
+            }
+            // Those of a task are read when its other calls are complete.
+            "setup" if !reader.in_defaults => {}
+            "setup" => worktree.setup = reader.setup_calls(value, 0),
             _ => worktree.keep = reader.option(value, Self::flag).unwrap_or_default(),
         })?;
         for (field, text) in [("branch", &worktree.branch), ("base", &worktree.base)] {
@@ -265,6 +275,10 @@ impl<'n> Reader<'n> {
             }
         }
         Some(worktree)
+    }
+
+    fn hooks(&mut self, node: &'n Node<'n>) -> Option<Hooks> {
+        self.word(node, "value of `hooks`", Hooks::ALL, Hooks::from_word)
     }
 
     pub(super) fn cache(&mut self, node: &'n Node<'n>) -> Option<Cache> {

@@ -25,7 +25,7 @@ impl<'n> Reader<'n> {
 
     /// Records that the current field names the tool of a call, if positions are recorded.
     pub(super) fn tool_place(&mut self, call: usize, at: Position) {
-        if self.is_located {
+        if self.is_located && !self.in_defaults {
             let (draft, path) = (self.drafts.len(), self.path());
             self.tools.push(ToolPlace { draft, call, at, path });
         }

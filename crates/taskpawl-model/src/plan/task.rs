@@ -87,6 +87,7 @@ impl<'n> Reader<'n> {
         draft.task.unknown = self.unknown.split_off(before);
         self.verifications(&mut draft.task.calls, entries);
         self.artifacts(&mut draft, entries);
+        self.setups(&mut draft, entries);
         self.fill_calls(&mut draft, entries);
         self.check(&mut draft);
         self.end_in_worktree(&mut draft);
@@ -323,7 +324,10 @@ impl<'n> Reader<'n> {
         let calls = &draft.task.calls;
         let against = fault::against_worktree(&draft.task.spec, calls.iter().map(|call| &*call.spec));
         match (draft.marks.worktree, against) {
-            (None, Some(_)) => return,
+            (None, Some(_)) => {
+                draft.task.calls.retain(|call| call.spec.part() != CallPart::Setup);
+                return;
+            }
             (Some(at), Some((with, hint))) => {
                 let problem = PlanProblem::NotWith { field: "worktree", with };
                 self.within(Segment::Key("worktree"), |reader| reader.report_with(at, problem, hint));
@@ -370,6 +374,10 @@ impl<'n> Reader<'n> {
         let written = super::expand::spec_fields(&spec);
         for entry in entries {
             let value = written.get(&*entry.key).cloned().unwrap_or_else(|| self.json(&entry.value));
+            // The calls that prepare a worktree are no part of the normal form.
+            let has_calls =
+                entry.key == "worktree" && !spec.worktree.as_ref().is_none_or(|tree| tree.setup.is_empty());
+            let value = if has_calls { self.json(&entry.value) } else { value };
             self.defaults.given.insert(entry.key.to_string(), value);
         }
         (self.defaults.spec, self.defaults.program) = (spec, program);

@@ -15,6 +15,9 @@ pub(crate) const WORK_FIELDS: [&str; 4] = ["run", "call", "calls", "toolCalls"];
 /// The field with the calls that verify a task. It replaces those alone.
 pub(crate) const VERIFY: &str = "verify";
 
+/// The field of `worktree` with the calls that prepare it.
+pub(crate) const SETUP: &str = "setup";
+
 /// The field with the files that a task has to leave. It replaces those alone.
 pub(crate) const ARTIFACTS: &str = "artifacts";
 
@@ -242,6 +245,7 @@ pub(super) const CALL: Vocabulary = Vocabulary {
         "approval",
         "emit",
         "verify",
+        "setup",
         "planAccess",
         "idempotent",
         "run",

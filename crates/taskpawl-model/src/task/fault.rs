@@ -30,6 +30,7 @@ pub const ERROR_CLASSES: &[&str] = &[
     "http_status",
     "git",
     "conflict",
+    "hook",
     "tool_error",
     "server",
     "expression",
@@ -65,6 +66,12 @@ pub enum ValueFault {
     /// A path of an artifact that is not in the directory of the run.
     #[error("`{path}` is not a path in the directory of the run")]
     ArtifactPath {
+        /// The path.
+        path: String,
+    },
+    /// A path that is no directory in the project.
+    #[error("`{path}` is not a directory in the project that a worktree can link")]
+    Link {
         /// The path.
         path: String,
     },
@@ -189,6 +196,7 @@ impl ValueFault {
             | Self::Blank
             | Self::Reference { .. }
             | Self::MediaType { .. }
+            | Self::Link { .. }
             | Self::Identifier { .. }
             | Self::Id(_)
             | Self::Wait { .. }
@@ -215,6 +223,25 @@ pub(crate) fn check_path(path: &str) -> Result<(), ValueFault> {
         Some(_) => Ok(()),
         None => Err(ValueFault::Outside { path: shortened(path) }),
     }
+}
+
+/// Checks a directory of the project that a worktree links.
+pub(crate) fn check_link(path: &str) -> Result<(), ValueFault> {
+    check_path(path)?;
+    let plain = paths::beneath(path).unwrap_or_default();
+    let is_part = !plain.is_empty() && plain.split('/').next() != Some(".git");
+    if is_part { Ok(()) } else { Err(ValueFault::Link { path: shortened(path) }) }
+}
+
+/// The highest number of ports of a worktree.
+const MAX_PORTS: u32 = 20;
+
+/// Checks the number of ports of a worktree.
+pub(crate) fn check_ports(ports: u32) -> Result<(), ValueFault> {
+    if (1..=MAX_PORTS).contains(&ports) {
+        return Ok(());
+    }
+    Err(ValueFault::Range { rule: "from 1 to 20", found: ports.to_string() })
 }
 
 /// Checks the path of an artifact, relative to the directory of the run. Expressions in it are checked once they are evaluated.
@@ -354,7 +381,7 @@ pub(crate) fn rework<'c>(
     if !calls.clone().any(|call| call.verify) {
         return Some(("`verify`", "give it `verify`: its failure is what the agent corrects"));
     }
-    let is_agent = |call: &CallSpec| !call.verify && call.tool_name == AGENT_TOOL;
+    let is_agent = |call: &CallSpec| call.part() == CallPart::Work && call.tool_name == AGENT_TOOL;
     if calls.any(is_agent) {
         return None;
     }
@@ -457,7 +484,10 @@ fn check_repeat(repeat: &Repeat) -> Result<(), ValueFault> {
 fn check_worktree(worktree: Option<&Worktree>) -> Result<(), ValueFault> {
     let Some(worktree) = worktree else { return Ok(()) };
     worktree.branch.as_deref().map_or(Ok(()), |name| check_reference("branch", name))?;
-    worktree.base.as_deref().map_or(Ok(()), |name| check_reference("base", name))
+    worktree.base.as_deref().map_or(Ok(()), |name| check_reference("base", name))?;
+    worktree.link.iter().try_for_each(|path| check_link(path))?;
+    worktree.copy.iter().try_for_each(|path| check_pattern(path))?;
+    worktree.ports.map_or(Ok(()), check_ports)
 }
 
 fn check_retry(retry: Option<&Retry>) -> Result<(), ValueFault> {

@@ -147,6 +147,7 @@ pub(crate) const CALL_FIELDS: &[&str] = &[
     "approval",
     "emit",
     "verify",
+    "setup",
     "planAccess",
     "idempotent",
 ];
@@ -337,6 +338,9 @@ pub struct CallSpec {
     /// True if it verifies the work of the task. It runs after all other calls, and the task fails with it.
     #[serde(skip_serializing_if = "is_default")]
     pub verify: bool,
+    /// True if it prepares the worktree of the task. It runs before all other calls.
+    #[serde(skip_serializing_if = "is_default")]
+    pub setup: bool,
     /// Access to the plan while the call runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_access: Option<PlanAccess>,
@@ -363,6 +367,8 @@ impl CallSpec {
 /// The part of a task to which a call belongs. The parts follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallPart {
+    /// The preparation of a worktree.
+    Setup,
     /// The work itself.
     Work,
     /// Verifications of it.
@@ -379,6 +385,7 @@ impl CallSpec {
         match (self.tool_name.as_str(), self.verify) {
             (WORKTREE_TOOL, _) => CallPart::Commit,
             (ARTIFACTS_TOOL, true) => CallPart::Artifacts,
+            _ if self.setup => CallPart::Setup,
             (_, true) => CallPart::Verify,
             (_, false) => CallPart::Work,
         }
@@ -445,8 +452,20 @@ pub struct Repeat {
     pub delay: Option<Period>,
 }
 
+word_enum! {
+    /// The hooks of the repository at the commit of a worktree.
+    #[derive(Default)]
+    Hooks {
+        /// They run in the sandbox: the default.
+        #[default]
+        On = "on",
+        /// They do not run.
+        Off = "off",
+    }
+}
+
 /// The `worktree` field: the git worktree of a task.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Worktree {
     /// The branch; by default `taskpawl/PLAN/TASK`.
@@ -458,6 +477,21 @@ pub struct Worktree {
     /// True if it stays after the task is merged.
     #[serde(skip_serializing_if = "is_default")]
     pub keep: bool,
+    /// Directories of the project of which it gets a private copy, with blocks that both share where the file system can.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<String>,
+    /// Globs of files of the project that git does not track, and that it gets a copy of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub copy: Vec<String>,
+    /// The number of ports of its own, which programs find as `TASKPAWL_PORT_0` and so on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ports: Option<u32>,
+    /// `off` if its commit skips the hooks of the repository.
+    #[serde(skip_serializing_if = "is_default")]
+    pub hooks: Hooks,
+    /// Calls that prepare it. A task has them among its calls; the defaults of a plan keep them here.
+    #[serde(skip)]
+    pub setup: Vec<NewCall>,
 }
 
 /// The retry policy of failed calls.

@@ -204,6 +204,11 @@ impl ClosedPlaces {
         self.0.as_ref()?.hides(path)
     }
 
+    /// Returns whether an absolute path without links must not be read or listed.
+    pub fn is_hidden(&self, path: &Path) -> bool {
+        self.hides(path).is_some()
+    }
+
     /// Returns the reason why an absolute path without links must not be created or changed. The path need not exist.
     pub(crate) fn keeps(&self, path: &Path) -> Option<ClosedReason> {
         let closed = self.0.as_ref()?;

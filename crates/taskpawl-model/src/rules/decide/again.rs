@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::refusal::Refusal;
 use crate::rules::draft::{Decided, Draft};
-use crate::task::record::{CallBody, StatusKind};
+use crate::task::record::{CallBody, CallRecord, StatusKind};
+use crate::task::spec::CallPart;
 use crate::task::status::{CallStatus, Cause, Status, TaskStatus};
 use crate::value::Key;
 
@@ -234,7 +235,8 @@ impl Draft<'_> {
     fn clear_to_retry(&mut self, key: Key) -> Decided<()> {
         let is_loop_over = self.is_loop_over(key)?;
         if is_loop_over {
-            self.clear_calls(key)?;
+            // The worktree stays as it is prepared.
+            self.clear_calls(key, |call| call.spec.part() != CallPart::Setup)?;
         } else {
             self.clear_unfinished_calls(key)?;
             self.allow_rework_again(key)?;
@@ -264,10 +266,13 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn clear_calls(&mut self, key: Key) -> Decided<()> {
+    fn clear_calls(&mut self, key: Key, is_meant: fn(&CallRecord) -> bool) -> Decided<()> {
         let emitted = self.emitted_by(key)?;
         self.pending.withdrawals.extend(emitted);
         for position in 0..self.calls(key)?.len() {
+            if !is_meant(&self.calls(key)?[position]) {
+                continue;
+            }
             self.update_call(key, position, |call| {
                 let attempts = call.body.attempts;
                 *call.body = CallBody { attempts, ..CallBody::default() };
@@ -277,7 +282,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn clear_all(&mut self, key: Key) -> Decided<()> {
-        self.clear_calls(key)?;
+        self.clear_calls(key, |_| true)?;
         self.update_task(key, |record| {
             record.body.generation += 1;
             record.body.result = None;

@@ -152,6 +152,9 @@ pub(super) fn check_worktree<'c>(
         return Err(invalid("worktree", format!("a call of `{WORKTREE_TOOL}` needs `worktree: true`")).into());
     }
     if spec.worktree.is_none() {
+        if calls.clone().any(|call| call.part() == CallPart::Setup) {
+            return Err(invalid("worktree", "a call with `setup` needs `worktree: true`").into());
+        }
         return Ok(());
     }
     if let Some((with, hint)) = fault::against_worktree(spec, calls) {

@@ -181,6 +181,13 @@ impl Draft<'_> {
         is_whole: bool,
     ) -> Decided<Continuation> {
         let old = self.known_calls(key)?;
+        // Calls start in the order of their parts, so that those which prepare a worktree are the first, although others precede them.
+        let by_part = |calls: &[CallRecord]| {
+            let mut calls: Vec<CallRecord> = calls.to_vec();
+            calls.sort_by_key(|call| call.spec.part());
+            calls
+        };
+        let (old_order, new_order) = (by_part(&old), by_part(new));
         // Sequential calls may build on the effects of earlier ones, so only an unchanged prefix is kept. Parallel
         // calls are independent.
         let is_kept = |old: &CallRecord, new: &CallRecord| {
@@ -189,7 +196,7 @@ impl Draft<'_> {
         };
         let kept: BTreeSet<CallId> = match record.spec.mode() {
             Mode::Sequential => {
-                let pairs = old.iter().zip(new).take_while(|(old, new)| is_kept(old, new));
+                let pairs = old_order.iter().zip(&new_order).take_while(|(old, new)| is_kept(old, new));
                 pairs.map(|(old, _)| old.id.clone()).collect()
             }
             Mode::Parallel => {
@@ -205,7 +212,7 @@ impl Draft<'_> {
         let repeated = repeated.cloned().collect();
         let interrupted = || old.iter().filter(|call| call.body.status == CallStatus::Interrupted);
         let keeps_place = |call: &CallRecord| {
-            let before = new.iter().take_while(|new| new.id != call.id);
+            let before = new_order.iter().take_while(|new| new.id != call.id);
             let is_next =
                 record.spec.mode() == Mode::Parallel || before.clone().all(|new| kept.contains(&new.id));
             !is_whole && is_next && before.count() < new.len()

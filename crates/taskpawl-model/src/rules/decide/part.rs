@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::applied::Applied;
-use crate::plan::{ARTIFACTS, VERIFY, WORK_FIELDS, expand_call, spec_fields};
+use crate::plan::{ARTIFACTS, SETUP, VERIFY, WORK_FIELDS, expand_call, spec_fields};
 use crate::task::record::PlanRecord;
-use crate::task::spec::{CallPart, CallSpec, NewCall};
+use crate::task::spec::{CallPart, NewCall};
 use crate::value::{Key, Map, TaskId};
 use crate::view::{Query, View, ViewResult};
 
@@ -234,18 +234,21 @@ impl ExistingTasks<'_> {
         if applied.has_id {
             fields.insert("id".to_owned(), base.reference.as_str().into());
         }
-        let calls = |verify: bool| {
-            let is_meant = |spec: &CallSpec| spec.verify == verify && spec.part() != CallPart::Artifacts;
-            let calls = applied.calls.iter().filter(move |(_, spec)| is_meant(spec));
+        let calls = |parts: &[CallPart]| {
+            let calls = applied.calls.iter().filter(|(_, spec)| parts.contains(&spec.part()));
             let calls = calls.map(|(id, spec)| expand_call(&NewCall { id: id.clone(), spec: spec.clone() }));
             calls.collect::<Vec<Value>>()
         };
+        let setup = calls(&[CallPart::Setup]);
+        if let Some(Value::Object(worktree)) = fields.get_mut("worktree").filter(|_| !setup.is_empty()) {
+            worktree.insert(SETUP.to_owned(), setup.into());
+        }
         let artifacts = applied.calls.iter().filter(|(_, spec)| spec.part() == CallPart::Artifacts);
         let artifacts: Vec<&Value> =
             artifacts.flat_map(|(_, spec)| spec.args.get("files").map(items).unwrap_or_default()).collect();
         let lists = [
-            ("toolCalls", json!(calls(false))),
-            (VERIFY, json!(calls(true))),
+            ("toolCalls", json!(calls(&[CallPart::Work, CallPart::Commit]))),
+            (VERIFY, json!(calls(&[CallPart::Verify]))),
             (ARTIFACTS, json!(artifacts)),
             ("dependencies", json!(self.needs(base)?)),
             ("context", json!(applied.context)),
@@ -291,7 +294,15 @@ fn take_nulls(fields: &mut Map) -> BTreeSet<(&'static str, String)> {
 /// Adds the fields that a task leaves out, except for the entries in `gone`.
 fn overlay(fields: &mut Map, base: Map, gone: &BTreeSet<(&'static str, String)>) {
     lift(fields, "toolCalls");
-    for (field, value) in base {
+    // The long form has all calls in one list.
+    let has_setup = fields.contains_key("toolCalls");
+    for (field, mut value) in base {
+        if let Value::Object(worktree) = &mut value
+            && field == "worktree"
+            && has_setup
+        {
+            worktree.remove(SETUP);
+        }
         let given: &[&str] = match field.as_str() {
             "toolCalls" => &WORK_FIELDS,
             // The long form has all calls in one list.

@@ -20,7 +20,7 @@ const MAX_OUTPUT_BYTES: usize = 8 << 10;
 const MAX_FOUND_BYTES: usize = 32 << 10;
 
 impl Draft<'_> {
-    /// Returns the positions of the calls in the order in which they start: the work, its verifications, and the commit.
+    /// Returns the positions of the calls in the order in which they start: the preparation, the work, its verifications, and the commit.
     pub(super) fn order_of_calls(&mut self, key: Key) -> Decided<Vec<usize>> {
         let calls = self.calls(key)?;
         let mut order: Vec<usize> = (0..calls.len()).collect();
@@ -28,11 +28,14 @@ impl Draft<'_> {
         Ok(order)
     }
 
-    /// Returns whether a call waits for calls of an earlier part of its task.
+    /// Returns whether a call waits for calls of an earlier part of its task, or for an earlier call that prepares its worktree.
     pub(super) fn waits_for_part(&mut self, key: Key, position: usize) -> Decided<bool> {
         let calls = self.calls(key)?;
         let part = calls[position].spec.part();
-        Ok(calls.iter().any(|call| call.spec.part() < part && !call.body.status.is_settled()))
+        let is_open = |call: &CallRecord| !call.body.status.is_settled();
+        let waits_for_setup = part == CallPart::Setup
+            && calls[..position].iter().any(|call| call.spec.part() == part && is_open(call));
+        Ok(waits_for_setup || calls.iter().any(|call| call.spec.part() < part && is_open(call)))
     }
 
     /// Sends a failed verification back to the last agent of the task; false if the task fails with it.
@@ -48,7 +51,7 @@ impl Draft<'_> {
             return Ok(false);
         }
         let is_agent = |call: &CallRecord| {
-            !call.spec.verify
+            call.spec.part() == CallPart::Work
                 && call.spec.tool_name == AGENT_TOOL
                 && call.body.status == CallStatus::Succeeded
         };
@@ -66,7 +69,8 @@ impl Draft<'_> {
         let is_sequential = record.spec.mode() == Mode::Sequential;
         for position in 0..self.calls(key)?.len() {
             let part = self.calls(key)?[position].spec.part();
-            let is_after = part > CallPart::Work || is_sequential && position > agent;
+            let is_after =
+                part > CallPart::Work || part == CallPart::Work && is_sequential && position > agent;
             if position == agent {
                 self.begin_rework(key, position, Rework { round, last, found: Some(found.clone()) })?;
             } else if is_after {

@@ -13,7 +13,7 @@ use crate::task::ShortHash;
 use crate::task::event::EventKind;
 use crate::task::policy_hook::{PolicyDecision, requested};
 use crate::task::record::{CallBody, CallError, CallRecord, TaskRecord};
-use crate::task::spec::{Mode, Repeat};
+use crate::task::spec::{CallPart, Mode, Repeat};
 use crate::task::status::{BlockedReason, CallStatus, Cause, TaskStatus};
 use crate::task::trust::add_values;
 use crate::task::wait::{WAIT_TOOL, WaitingFor};
@@ -475,6 +475,10 @@ impl Draft<'_> {
         let pause = pause.map(|delay| chrono::TimeDelta::from_std(delay.0).unwrap_or(chrono::TimeDelta::MAX));
         let due = pause.map(|pause| self.now().checked_add_signed(pause).unwrap_or(Timestamp::MAX_UTC));
         for position in 0..self.calls(key)?.len() {
+            // The rounds share one worktree.
+            if self.calls(key)?[position].spec.part() == CallPart::Setup {
+                continue;
+            }
             self.update_call(key, position, |call| {
                 let CallBody { attempts, approval, emitted, .. } = std::mem::take(&mut *call.body);
                 *call.body = CallBody { attempts, due, approval, emitted, ..CallBody::default() };
@@ -517,6 +521,10 @@ impl Draft<'_> {
 
 pub(super) fn failure_text(call: &CallRecord) -> String {
     let message = call.body.error.as_ref().map_or("failed", |error| error.message.as_str());
-    let what = if call.spec.verify { "verification" } else { "call" };
+    let what = match call.spec.part() {
+        CallPart::Setup => "setup",
+        CallPart::Verify | CallPart::Artifacts => "verification",
+        CallPart::Work | CallPart::Commit => "call",
+    };
     format!("{what} `{}` ({}): {message}", call.id, call.spec.tool_name)
 }

@@ -77,6 +77,8 @@ impl Draft<'_> {
                 let (kept, is_verified) = (self.known_calls(key)?, !fields.contains_key(VERIFY));
                 let kept = kept.iter().filter(|call| match call.spec.part() {
                     CallPart::Work => false,
+                    // Those of a new worktree are among the new calls.
+                    CallPart::Setup => !fields.contains_key("worktree"),
                     CallPart::Verify => is_verified,
                     CallPart::Artifacts => !fields.contains_key(ARTIFACTS),
                     CallPart::Commit => fields
@@ -84,7 +86,8 @@ impl Draft<'_> {
                         .is_none_or(|worktree| !matches!(worktree, Value::Null | Value::Bool(false))),
                 });
                 let of = |call: &CallRecord| NewCall {
-                    id: (call.spec.part() > CallPart::Verify).then(|| call.id.clone()),
+                    id: (![CallPart::Work, CallPart::Verify].contains(&call.spec.part()))
+                        .then(|| call.id.clone()),
                     spec: call.spec.clone(),
                 };
                 let kept: Vec<NewCall> = kept.map(of).collect();
@@ -93,6 +96,11 @@ impl Draft<'_> {
                     kept.into_iter().filter(|call| !has_commit || call.spec.part() != CallPart::Commit),
                 );
             }
+        }
+        let has_setup = |tree: &Value| tree.get("setup").is_some_and(|setup| !setup.is_null());
+        if calls.is_none() && fields.get("worktree").is_some_and(has_setup) {
+            let problem = "`setup` has calls: give `run` or `calls` beside it";
+            return Err(invalid("worktree", problem).into());
         }
         let rest = fields.clone().into_iter().filter(|(name, _)| calls.is_none() || !is_of_work(name));
         Ok((rest.collect(), calls))
