@@ -22,7 +22,7 @@ use crate::group::{Group, Streams};
 use crate::located::Located;
 use crate::output::Captured;
 use crate::program::Program;
-use crate::programs::Programs;
+use crate::programs::{Programs, handover_of};
 use crate::spawn_spec::SpawnSpec;
 
 /// Bytes per read from standard error.
@@ -105,7 +105,11 @@ impl Programs {
         }
         let broken = |source| SpawnError::File { path: Path::new("pipe").to_owned(), source };
         let (host_ends, [stdin, stdout, program_stderr], stderr) = pipes().map_err(broken)?;
-        let streams = Streams { outputs: [stdout, program_stderr], stdin: Some(stdin), handover: None };
+        let streams = Streams {
+            outputs: [stdout, program_stderr],
+            stdin: Some(stdin),
+            handover: handover_of(&program)?,
+        };
         let group = Group::start(link.as_ref(), &spec, streams)?;
         let all = self.piped();
         let (closing, running) = (all.closing.clone(), all.running.token());

@@ -308,9 +308,13 @@ struct Ended {
 fn streams(program: &Program, capture: &mut Capture) -> Result<Streams, SpawnError> {
     let stdin = program.stdin.as_deref().map(stdin).transpose();
     let stdin = stdin.map_err(|source| SpawnError::File { path: Path::new("stdin").to_owned(), source })?;
+    Ok(Streams { outputs: capture.ends()?, stdin, handover: handover_of(program)? })
+}
+
+/// Returns a duplicate of the descriptor that a program inherits.
+pub(crate) fn handover_of(program: &Program) -> Result<Option<OwnedFd>, SpawnError> {
     let handover = program.handover.as_ref().map(|handover| handover.descriptor.try_clone()).transpose();
-    let handover = handover.map_err(|source| SpawnError::Handover { source })?;
-    Ok(Streams { outputs: capture.ends()?, stdin, handover })
+    handover.map_err(|source| SpawnError::Handover { source })
 }
 
 /// Creates the standard input as a file in memory. Unlike a pipe, it needs no writer while the program runs,
