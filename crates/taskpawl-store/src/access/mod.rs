@@ -12,6 +12,7 @@
 mod channel;
 mod client;
 mod flags;
+mod relay;
 mod serve;
 mod socket;
 #[cfg(test)]

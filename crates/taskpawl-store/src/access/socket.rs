@@ -7,7 +7,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::PollFlags;
@@ -108,13 +108,19 @@ impl Acceptor {
     pub fn offer(&self) -> io::Result<Channel> {
         // STREAM: frames may be longer than the largest packet of a SEQPACKET socket.
         let (run_end, call_end) = socketpair(AddressFamily::UNIX, SocketType::STREAM, CLOSED_ON_EXEC, None)?;
-        let rights = [call_end.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !control.push(SendAncillaryMessage::ScmRights(&rights)) {
-            return Err(Errno::TOOBIG.into());
-        }
-        sendmsg(&self.0, &[IoSlice::new(&[0])], &mut control, SendFlags::DONTWAIT | NO_SIGNAL)?;
+        send_descriptor(self.0.as_fd(), call_end.as_fd())?;
         Ok(Channel::new(run_end))
     }
+}
+
+/// Sends a descriptor to the other end of a socket, without waiting for it.
+pub(super) fn send_descriptor(to: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let rights = [descriptor];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&rights)) {
+        return Err(Errno::TOOBIG.into());
+    }
+    sendmsg(to, &[IoSlice::new(&[0])], &mut control, SendFlags::DONTWAIT | NO_SIGNAL)?;
+    Ok(())
 }
