@@ -162,6 +162,7 @@ fn row(log: &RunLog, task: &TaskLog) -> Markup {
             th scope="row" {
                 (named(task))
                 @if let Some(prompt) = &task.prompt { p.quiet { (escaped(prompt)) } }
+                (crate::artifacts::html(&task.artifacts))
             }
             td { (badge(task.outcome())) }
             td.number { @if let Some(start) = start { (start) } }

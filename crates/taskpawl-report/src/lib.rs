@@ -4,6 +4,7 @@
 //! [`LogBuilder`] collects a [`RunLog`], which holds nothing that a report may not show: output, arguments, results,
 //! errors, prompts and paths are dropped there unless [`Included`] names them. Every report is written from it.
 
+mod artifacts;
 mod chrome;
 mod gen_ai;
 mod github;
@@ -17,6 +18,7 @@ mod sandboxes;
 mod spans;
 mod timeline;
 
+pub use artifacts::LeftFile;
 pub use chrome::chrome_trace;
 pub use github::{annotations, without_commands};
 pub use html::html;

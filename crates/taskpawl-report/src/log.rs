@@ -7,6 +7,7 @@ use serde_json::Value;
 use taskpawl_model::task::{CallStatus, Cause, Event, EventKind, RunRecord, Status, Task, ToolCall};
 use taskpawl_model::value::{CallId, RunId, TaskId, Timestamp};
 
+use crate::artifacts::LeftFile;
 use crate::included::{Detail, Included};
 use crate::sandboxes::Sandboxes;
 
@@ -65,6 +66,8 @@ pub struct TaskLog {
     pub error: Option<String>,
     /// The description, if prompts are included.
     pub prompt: Option<String>,
+    /// The files that its calls left.
+    pub artifacts: Vec<LeftFile>,
 }
 
 /// A line of a plan file.
@@ -378,9 +381,11 @@ impl LogBuilder {
         log.plan.clone_from(&task.plan);
         let prompt = Some(&task.description).filter(|text| included.has(Detail::Prompts) && !text.is_empty());
         log.prompt = prompt.map(|text| included.text(text));
+        log.artifacts.clear();
         for call in &task.metadata.tool_calls {
             for started in log.calls.iter_mut().filter(|started| started.id == call.id) {
                 if started.describe(call, &included) {
+                    log.artifacts.extend(LeftFile::of(call, &included));
                     self.log.sandboxes.add(call);
                 }
             }
@@ -443,6 +448,7 @@ impl TaskLog {
             waits_since: None,
             error: None,
             prompt: None,
+            artifacts: Vec::new(),
         }
     }
 

@@ -44,7 +44,18 @@ pub fn markdown(log: &RunLog) -> String {
             return text + "\nMore tasks are left out.\n";
         }
     }
+    for task in log.tasks.iter().filter(|task| !task.artifacts.is_empty()) {
+        if !push_whole(&mut text, &artifacts(task)) {
+            return text + "\nMore artifacts are left out.\n";
+        }
+    }
     text
+}
+
+/// Returns the files of a task.
+fn artifacts(task: &TaskLog) -> String {
+    let files: Vec<String> = crate::artifacts::texts(&task.artifacts).iter().map(|file| code(file)).collect();
+    format!("\nArtifacts of {}: {}\n", code(task.id.as_str()), files.join(", "))
 }
 
 fn push_whole(text: &mut String, part: &str) -> bool {

@@ -29,7 +29,7 @@ fn details_are_shown_only_if_they_are_included() {
     // The name of a task is always shown, so the text has to be told apart from it.
     let hidden = all("NAME", &[]);
     for report in &hidden {
-        for secret in ["argv", "exitCode\\\":", "stdout", "prompt"] {
+        for secret in ["argv", "exitCode\\\":", "stdout", "prompt", "/keep"] {
             assert!(!report.contains(secret), "{secret} in {report}");
         }
     }
@@ -43,6 +43,17 @@ fn details_are_shown_only_if_they_are_included() {
     for report in shown.iter().enumerate().filter(|(at, _)| *at != 3).map(|(_, report)| report) {
         assert!(report.contains(lists), "{report}");
     }
+}
+
+#[test]
+fn artifacts_are_listed_with_their_name_type_and_size() {
+    let log = log("f", &[]);
+    assert!(html(&log).contains("artifact f (f, 12 bytes)"), "{}", html(&log));
+    let summary = markdown(&log);
+    assert!(
+        summary.contains("Artifacts of <code>b</code>: <code>f &#40;f&#44; 12 bytes&#41;</code>"),
+        "{summary}"
+    );
 }
 
 #[test]

@@ -44,6 +44,7 @@ fn task(id: &str, name: &str, status: &str) -> Task {
             "id": "c1", "toolName": "exec", "args": {"argv": ["make", name]}, "status": status_of_call(status),
             "result": {"exitCode": i32::from(status == "failed"), "stdout": name}, "errorClass": class(status),
             "attempts": 1, "origin": "cli",
+            "artifacts": [{"name": name, "path": "/keep/file", "bytes": 12, "sha256": "00", "mediaType": name}],
         }]},
     }))
     .unwrap()
