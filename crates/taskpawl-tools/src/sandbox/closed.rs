@@ -58,20 +58,28 @@ pub struct ClosedPlaces(Option<Arc<Closed>>, Arc<BTreeSet<OsString>>);
 struct Closed {
     /// The root without links.
     root: PathBuf,
+    /// The root as it was named.
+    named_root: PathBuf,
+    rules: Rules,
+    /// What the rules mean beneath the root, found at the first question: most calls ask none.
+    spots: OnceLock<Spots>,
+    /// The existing `.env` files, found at the first use: a hard link to one of them is hidden, too.
+    dotenv: OnceLock<Vec<PathBuf>>,
+    /// Finds new files that other programs obey; `None` without a sandbox.
+    watch: Option<Arc<Watch>>,
+    /// Paths that naming does not open, inside and outside the root.
+    unopened: Arc<Unopened>,
+}
+
+/// The closed and the named paths beneath a root.
+#[derive(Debug)]
+struct Spots {
     hidden: Vec<Spot>,
     read_only: Vec<Spot>,
     /// In lower case.
     may_write: Vec<PathBuf>,
     /// In lower case.
     may_read: Vec<PathBuf>,
-    /// The existing `.env` files, found at the first use: a hard link to one of them is hidden, too.
-    dotenv: OnceLock<Vec<PathBuf>>,
-    /// All paths that were named for writing, inside and outside the root, as they were named.
-    named: Vec<PathBuf>,
-    /// Finds new files that other programs obey; `None` without a sandbox.
-    watch: Option<Arc<Watch>>,
-    /// Paths that naming does not open, inside and outside the root.
-    unopened: Arc<Unopened>,
 }
 
 /// Paths that no flag opens to programs.
@@ -143,32 +151,14 @@ impl ClosedPlaces {
         watch: Option<Arc<Watch>>,
     ) -> Self {
         let Ok(real_root) = root.canonicalize() else { return Self::default() };
-        // A path is closed under its own name and at its target, so that neither a link on the way nor the target can be changed.
-        let beneath = |path: PathBuf| {
-            let as_named = path.strip_prefix(root).ok().map(|rest| plain(&real_root.join(rest)));
-            let other = Some(real(&path)).filter(|other| Some(other) != as_named.as_ref());
-            let both = as_named.into_iter().chain(other);
-            both.filter(|path| path.starts_with(&real_root)).collect::<Vec<_>>()
-        };
-        let spots = |places: Vec<Place>| {
-            let all = places.into_iter().flat_map(|Place { path, opener }| {
-                beneath(path).into_iter().map(move |path| Spot { folded: fold(&path), path, opener })
-            });
-            all.collect::<Vec<_>>()
-        };
-        let named = |paths: Vec<PathBuf>| -> Vec<PathBuf> {
-            paths.into_iter().flat_map(beneath).map(|path| fold(&path)).collect()
-        };
         let closed = Closed {
-            named: rules.may_write.clone(),
             watch,
             unopened: Arc::new(Unopened::of(&rules)),
-            hidden: spots(rules.hidden),
-            read_only: spots(rules.read_only),
-            may_read: named([rules.may_read, rules.may_write.clone()].concat()),
-            may_write: named(rules.may_write),
             dotenv: dotenv.map(OnceLock::from).unwrap_or_default(),
             root: real_root,
+            named_root: root.to_owned(),
+            rules,
+            spots: OnceLock::new(),
         };
         Self(Some(Arc::new(closed)), Arc::default())
     }
@@ -191,7 +181,7 @@ impl ClosedPlaces {
 
     /// Returns whether `path` in the protected `place` was named for writing, itself or by a directory above it in `place`.
     pub(super) fn is_named(&self, place: &Path, path: &Path) -> bool {
-        self.0.as_ref().is_some_and(|closed| is_opened(place, path, &closed.named))
+        self.0.as_ref().is_some_and(|closed| is_opened(place, path, &closed.rules.may_write))
     }
 
     /// Returns the paths that no flag opens to programs, inside and outside the root.
@@ -220,20 +210,20 @@ impl ClosedPlaces {
     /// A file in place of a directory can redirect protected paths: a `.git` file names the repository, and with it the hooks.
     pub(crate) fn keeps_way(&self, path: &Path) -> Option<ClosedReason> {
         let closed = self.0.as_ref()?;
-        let folded = fold(path);
-        if repositories::is_git(path) && path.starts_with(&closed.root) && !closed.may_write.contains(&folded)
-        {
+        let (folded, spots) = (fold(path), closed.spots());
+        let is_named = spots.may_write.contains(&folded);
+        if repositories::is_git(path) && path.starts_with(&closed.root) && !is_named {
             return Some(protected(path.to_owned()));
         }
-        let is_way = |spot: &&Spot| spot.folded.starts_with(&folded) && !closed.may_write.contains(&folded);
-        closed.read_only.iter().find(is_way).map(|spot| spot.protected(path))
+        let is_way = |spot: &&Spot| spot.folded.starts_with(&folded) && !is_named;
+        spots.read_only.iter().find(is_way).map(|spot| spot.protected(path))
     }
 
     /// Returns the reason why a file with several names must not be read: another of its names is hidden.
     pub(crate) fn hides_other_name(&self, metadata: &Metadata) -> Option<ClosedReason> {
         let closed = self.0.as_ref().filter(|_| has_other_names(metadata))?;
         let dotenv = closed.dotenv.get_or_init(|| env_files(&closed.root));
-        let mut paths = dotenv.iter().chain(closed.hidden.iter().map(|spot| &spot.path));
+        let mut paths = dotenv.iter().chain(closed.spots().hidden.iter().map(|spot| &spot.path));
         paths.find_map(|path| closed.hides(path).filter(|_| is_same(path, metadata)))
     }
 
@@ -241,33 +231,64 @@ impl ClosedPlaces {
     pub(crate) fn keeps_other_name(&self, metadata: &Metadata) -> Option<ClosedReason> {
         self.hides_other_name(metadata).or_else(|| {
             let closed = self.0.as_ref().filter(|_| has_other_names(metadata))?;
-            let mut paths = closed.read_only.iter().map(|spot| &spot.path);
+            let mut paths = closed.spots().read_only.iter().map(|spot| &spot.path);
             paths.find_map(|path| closed.protects(path).filter(|_| is_same(path, metadata)))
         })
     }
 }
 
+impl Spots {
+    fn of(root: &Path, real_root: &Path, rules: &Rules) -> Self {
+        // A path is closed under its own name and at its target, so that neither a link on the way nor the target can be changed.
+        let beneath = |path: &PathBuf| {
+            let as_named = path.strip_prefix(root).ok().map(|rest| plain(&real_root.join(rest)));
+            let other = Some(real(path)).filter(|other| Some(other) != as_named.as_ref());
+            let both = as_named.into_iter().chain(other);
+            both.filter(|path| path.starts_with(real_root)).collect::<Vec<_>>()
+        };
+        let spots = |places: &[Place]| {
+            let all = places.iter().flat_map(|Place { path, opener }| {
+                beneath(path).into_iter().map(|path| Spot { folded: fold(&path), path, opener: *opener })
+            });
+            all.collect::<Vec<_>>()
+        };
+        let named = |paths: &[PathBuf]| -> Vec<PathBuf> {
+            paths.iter().flat_map(beneath).map(|path| fold(&path)).collect()
+        };
+        Self {
+            hidden: spots(&rules.hidden),
+            read_only: spots(&rules.read_only),
+            may_read: named(&[rules.may_read.clone(), rules.may_write.clone()].concat()),
+            may_write: named(&rules.may_write),
+        }
+    }
+}
+
 impl Closed {
+    fn spots(&self) -> &Spots {
+        self.spots.get_or_init(|| Spots::of(&self.named_root, &self.root, &self.rules))
+    }
+
     fn hides(&self, path: &Path) -> Option<ClosedReason> {
-        let folded = fold(path);
-        if let Some(spot) = find(&self.hidden, &folded, &self.may_read) {
+        let (folded, spots) = (fold(path), self.spots());
+        if let Some(spot) = find(&spots.hidden, &folded, &spots.may_read) {
             return Some(spot.hidden());
         }
         let part = dotenv::part_of(path.strip_prefix(&self.root).ok()?)?;
         let place = self.root.join(part);
-        let is_open = is_opened(&fold(&place), &folded, &self.may_read);
+        let is_open = is_opened(&fold(&place), &folded, &spots.may_read);
         (!is_open).then(|| hidden(place))
     }
 
     fn protects(&self, path: &Path) -> Option<ClosedReason> {
-        let folded = fold(path);
-        if let Some(spot) = find(&self.read_only, &folded, &self.may_write) {
+        let (folded, spots) = (fold(path), self.spots());
+        if let Some(spot) = find(&spots.read_only, &folded, &spots.may_write) {
             return Some(spot.protected(&spot.path));
         }
         // Repositories and other obeyed files may appear anywhere beneath the root, so they are recognized by name, too.
         let path = path.strip_prefix(&self.root).ok()?;
         let place = self.root.join(repositories::part_of(path).or_else(|| SandboxPlaces::part_obeyed(path))?);
-        let is_open = is_opened(&fold(&place), &folded, &self.may_write);
+        let is_open = is_opened(&fold(&place), &folded, &spots.may_write);
         (!is_open).then(|| protected(place))
     }
 }

@@ -90,7 +90,11 @@ pub enum SandboxError {
 
 impl Confinement {
     /// Creates the sandbox for a project at `places` with the user's `settings`.
-    pub fn new(settings: SandboxSettings, mut places: SandboxPlaces) -> Self {
+    pub fn new(mut settings: SandboxSettings, mut places: SandboxPlaces) -> Self {
+        if cfg!(not(feature = "programs")) {
+            // Each start of a program is refused, so that none is searched for what it may see.
+            settings.mode = SandboxMode::Off;
+        }
         let watch = Arc::new(Watch::new(&places.root, places.baseline.clone()));
         let deciding = places.kept.iter().chain(&places.directories);
         let leading = unique(deciding.flat_map(|directory| links_in(directory)).collect());
