@@ -1,7 +1,7 @@
 //! One conversation with an agent: its session, its turns, and the answers to its requests.
 
 use serde_json::{Value, json};
-use taskpawl_tools::{Ask, CallContext, Decision, Sandbox, ToolError};
+use taskpawl_tools::{Ask, CallContext, Decision, Sandbox, SentBack, ToolError};
 
 use crate::action::{Action, Actions};
 use crate::answer;
@@ -29,7 +29,7 @@ pub(crate) struct Wishes {
     /// The prompt, as blocks of content.
     pub(crate) prompt: Vec<Value>,
     /// The text of the verification that the work has failed.
-    pub(crate) rework: Option<String>,
+    pub(crate) rework: Option<SentBack>,
     /// The session of another call to go on with.
     pub(crate) resume: Option<String>,
     /// The schema of the answer.
@@ -511,14 +511,17 @@ pub(crate) fn check_version(agent: &str, initialized: &Value) -> Result<(), Tool
 
 fn first_prompt(wishes: &Wishes, is_continued: bool) -> Vec<Value> {
     let mut prompt = Vec::new();
-    if let Some(found) = &wishes.rework {
+    if let Some(SentBack { text, is_of_person }) = &wishes.rework {
         // A session that goes on has the prompt already.
         if !is_continued {
             prompt.extend_from_slice(&wishes.prompt);
         }
-        prompt.push(text_block(&format!(
-            "The work was done, and then a check of it failed. Correct the work so that the check succeeds, and keep what is already right. This is what the check said:\n{found}"
-        )));
+        let why = if *is_of_person {
+            "The work was done, and then a person read its result and sent it back. Correct the work as the person wants it, and keep what is already right. This is what the person said:"
+        } else {
+            "The work was done, and then a check of it failed. Correct the work so that the check succeeds, and keep what is already right. This is what the check said:"
+        };
+        prompt.push(text_block(&format!("{why}\n{text}")));
     } else if is_continued {
         prompt.push(text_block(
             "You were interrupted while you worked on the following. Look at what is already done, and go on from there.",

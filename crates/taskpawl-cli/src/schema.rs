@@ -496,10 +496,11 @@ fn retry() -> Value {
 fn question() -> Value {
     json!({
         "type": "object",
-        "required": ["ask"],
+        "anyOf": [{"required": ["ask"]}, {"required": ["after"]}],
         "additionalProperties": false,
         "properties": {
             "ask": {"type": "string"},
+            "after": {"type": "boolean"},
             "options": {"$ref": "#/$defs/texts"},
             "expires": {"$ref": "#/$defs/duration"},
             "onExpiry": {"type": "string"},
@@ -568,7 +569,7 @@ mod tests {
             {"id": "run", "run": "make", "timeout": "0.5s", "labels": "x", "writes": ["out"], "resources": "db"},
             {"id": "argv", "run": ["make", "all"], "retry": 3, "mode": "parallel", "estimate": "5m"},
             {"id": "call", "call": {"exec": {"argv": ["make"]}, "saveAs": "made", "idempotent": true}, "needs": "run"},
-            {"id": "agent", "call": {"agent": {"prompt": "x"}}, "verify": {"run": "make test"}, "rework": 2,
+            {"id": "agent", "call": {"agent": {"prompt": "x"}}, "verify": {"run": "make test"}, "rework": 2, "approval": {"after": true},
              "artifacts": ["plan.md", {"path": "a.bin", "name": "b", "type": "application/zip"}]},
             {"id": "calls", "toolCalls": [{"toolName": "log", "args": {"message": "x"}, "timeout": "1s"}],
              "dependencies": ["run", "argv"], "trigger": "any_done", "context": {"a": 1}, "dueDate": "2026-05-31"},

@@ -31,10 +31,15 @@ pub enum ApprovalVerdict {
         /// Arguments that replace the ones in the request. Only valid if the request is about a single call.
         args: Option<Map>,
     },
-    /// The task is cancelled.
+    /// The task is cancelled; it fails if the request is about its result.
     Reject {
-        /// Shown to users as the reason of the cancellation.
+        /// Shown to users as the reason.
         reason: Option<String>,
+    },
+    /// The result goes back to the agent of the task, which corrects its work. Only valid if the request is about a result.
+    SendBack {
+        /// The text for the agent.
+        text: String,
     },
     /// The task is skipped; its dependents may start.
     SkipTask,

@@ -22,7 +22,7 @@ use taskpawl_text::error_chain;
 use taskpawl_tools::{
     ArtifactDirs, CallContext, CallLayer, CallLimits, CallSandbox, Confinement, CutSink, GrantedCall,
     Programs, Progress, ProgressSink, Redactor, RegisteredTool, Registry, RetryAdvice, SandboxError,
-    ScanBounds, ScanStopped, SharedQuestions, ToolError, UsageSink, Vault, Widening, call_layered,
+    ScanBounds, ScanStopped, SentBack, SharedQuestions, ToolError, UsageSink, Vault, Widening, call_layered,
     head_of_text,
 };
 use tokio_util::sync::CancellationToken;
@@ -403,7 +403,10 @@ impl Executor {
         context.deadline = tokio::time::Instant::now().checked_add(time);
         context.progress = self.progress(started);
         context.usage = Some(usage_sink(usage));
-        context.rework = call.body.rework().and_then(|rework| rework.found.clone());
+        context.rework = call.body.rework().and_then(|rework| {
+            let (text, is_of_person) = (rework.found.clone()?, rework.by.is_some());
+            Some(SentBack { text, is_of_person })
+        });
         if let Some(keep) = call.spec.keep {
             context.limits.keep_bytes = usize::try_from(keep.0).unwrap_or(usize::MAX);
             context.limits.is_keep_chosen = true;

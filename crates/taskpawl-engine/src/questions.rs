@@ -95,6 +95,7 @@ impl Questions {
             }
             ApprovalVerdict::SkipTask => self.manager.skip(&ids, None),
             ApprovalVerdict::Reject { reason } => self.manager.reject(&ids, reason),
+            ApprovalVerdict::SendBack { text } => self.manager.send_back(&ids, text),
         };
         match outcome {
             Ok(_) => Ok(None),

@@ -483,9 +483,17 @@ impl Manager {
         self.tasks(Command::ApproveAhead { task: task.to_string(), call: call.clone(), hash: hash.clone() })
     }
 
-    /// Rejects tasks that wait for a decision, which cancels them and their subtasks.
+    /// Rejects tasks that wait for a decision, which cancels them and their subtasks. A task whose result is rejected fails.
     pub fn reject(&self, ids: &[String], reason: Option<String>) -> Result<Vec<TaskId>, Error> {
-        self.tasks(Command::Reject { ids: ids.to_vec(), reason })
+        self.tasks(Command::Reject { ids: ids.to_vec(), reason, rework: None })
+    }
+
+    /// Sends the results of tasks back: their agents go on in their sessions with the text, and the tasks ask again.
+    ///
+    /// # Errors
+    /// A task does not wait for a decision about its result, or has no call of `agent`.
+    pub fn send_back(&self, ids: &[String], text: impl Into<String>) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Reject { ids: ids.to_vec(), reason: None, rework: Some(text.into()) })
     }
 
     /// Adds a tool call to a task.

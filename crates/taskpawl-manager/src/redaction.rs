@@ -24,7 +24,11 @@ pub(crate) fn without_secrets(redact: &dyn Redact, command: Command) -> Command 
         }
         Command::Skip { ids, reason } => Command::Skip { ids, reason: report(redact, None, reason).1 },
         Command::Cancel { ids, reason } => Command::Cancel { ids, reason: report(redact, None, reason).1 },
-        Command::Reject { ids, reason } => Command::Reject { ids, reason: report(redact, None, reason).1 },
+        Command::Reject { ids, reason, rework } => Command::Reject {
+            ids,
+            reason: report(redact, None, reason).1,
+            rework: rework.map(|rework| text(redact, rework)),
+        },
         Command::Block { ids, reason } => Command::Block { ids, reason: text(redact, reason) },
         Command::Note { id, text: reported } => Command::Note { id, text: text(redact, reported) },
         Command::Idempotent(once) => {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::task::spec::PERSON;
+use crate::task::spec::{AGENT_TOOL, PERSON, WORKTREE_TOOL};
 use crate::task::{ApprovalRequest, Grant, Status};
 use crate::value::Selector;
 use crate::value::{RunId, TaskId};
@@ -130,6 +130,16 @@ pub enum Advice {
     },
     /// Reject a task.
     Reject {
+        /// Id of the task.
+        id: TaskId,
+    },
+    /// Send the result of a task back to its agent.
+    SendBack {
+        /// Id of the task.
+        id: TaskId,
+    },
+    /// Show the changes of a task in its worktree.
+    Diff {
         /// Id of the task.
         id: TaskId,
     },
@@ -298,7 +308,11 @@ impl Advice {
             let answer = Some("ANSWER".to_owned());
             return vec![Self::Approve { id: id.clone(), answer }, Self::Reject { id: id.clone() }];
         }
-        Self::decisions(id, &request.options)
+        let decisions = Self::decisions(id, &request.options);
+        let has = |tool| request.results.iter().any(|result| result.tool == tool);
+        let diff = has(WORKTREE_TOOL).then(|| Self::Diff { id: id.clone() });
+        let back = has(AGENT_TOOL).then(|| Self::SendBack { id: id.clone() });
+        diff.into_iter().chain(decisions).chain(back).collect()
     }
 
     /// Returns the possible decisions: one approval, or one for each option, and the rejection.
@@ -331,6 +345,7 @@ impl Advice {
             self,
             Self::Approve { .. }
                 | Self::Reject { .. }
+                | Self::SendBack { .. }
                 | Self::DoneByPerson { .. }
                 | Self::Unblock { .. }
                 | Self::UnblockInterrupted { .. }

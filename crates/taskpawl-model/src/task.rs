@@ -31,7 +31,7 @@ pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts}
 pub use key_space::{CallIdentity, KeyRequest, KeySpace};
 pub use limits::{MAX_DEPTH, is_too_deep};
 pub use policy_hook::{PolicyDecision, PolicyHook, ProposedCall};
-pub use question::{ApprovalRequest, ApprovalsAhead, AskedCall, LaterApproval, LaterReason};
+pub use question::{ApprovalRequest, ApprovalsAhead, AskedCall, AskedResult, LaterApproval, LaterReason};
 pub(crate) use record::UNKNOWN_END;
 pub use record::{
     Cached, CallBody, CallError, CallRecord, Grant, Granted, Item, Node, Note, PlanNotify, PlanRecord,

@@ -26,6 +26,15 @@ use crate::steps::SharedJournal;
 use crate::vault::Vault;
 use crate::worktrees::SharedWorktrees;
 
+/// A text that sends a call back to correct its work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentBack {
+    /// The text.
+    pub text: String,
+    /// True if a person wrote it; otherwise it is the output of a failed verification.
+    pub is_of_person: bool,
+}
+
 /// Context of one tool call: its ids, directories, limits, and the sinks for progress and usage.
 ///
 /// All fields are owned, so that a call can outlive the function that started it.
@@ -92,8 +101,8 @@ pub struct CallContext {
     pub journal: Option<SharedJournal>,
     /// Puts the questions of the call to people; `None` outside of a run. See [`ask`](Self::ask).
     pub questions: Option<SharedQuestions>,
-    /// Text of the failed verification that sent the call back: it corrects the work of its earlier start.
-    pub rework: Option<String>,
+    /// The text that sent the call back: it corrects the work of its earlier start.
+    pub rework: Option<SentBack>,
     /// Worktrees of tasks, for the tools that commit and merge; `None` for other tools. See [`TaskWorktrees`](crate::TaskWorktrees).
     pub worktrees: Option<SharedWorktrees>,
     /// Receives the artifacts of the call. See [`artifact`](Self::artifact).

@@ -66,7 +66,9 @@ pub use builtin::has_unfit_ignore_file;
 #[cfg(feature = "http")]
 pub use builtin::http::{HttpAccess, InvalidHost};
 pub use command_tool::{CommandTool, DefinitionError};
-pub use context::{CallContext, CallLimits, CutSink, PLAN_VARIABLE, Progress, ProgressSink, UsageSink};
+pub use context::{
+    CallContext, CallLimits, CutSink, PLAN_VARIABLE, Progress, ProgressSink, SentBack, UsageSink,
+};
 pub use copied::{CopiedFiles, FileCopier};
 pub use data::Data;
 pub use error::{BlockReason, RegistryError, ToolError};

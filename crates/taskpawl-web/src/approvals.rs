@@ -227,12 +227,12 @@ impl Wanted {
 }
 
 /// Returns whether a yes to a question may hold for similar ones that come up later: it has a plan, no options, nothing that models or
-/// tools have decided, and its calls ask for no access beyond the sandbox.
+/// tools have decided, its calls ask for no access beyond the sandbox, and it is not about a result, which nobody has seen before.
 pub fn is_repeatable(request: &ApprovalRequest) -> bool {
     let is_plain = |call: &AskedCall| {
         call.sandbox.is_none() && call.trusts.is_empty() && call.untrusted.iter().all(|value| value.is_data)
     };
-    request.plan.is_some() && request.is_plain() && request.calls.iter().all(is_plain)
+    request.plan.is_some() && !request.after && request.is_plain() && request.calls.iter().all(is_plain)
 }
 
 /// Returns the session that a page has made up, as far as it is one.

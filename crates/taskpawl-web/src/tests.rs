@@ -1,6 +1,7 @@
 //! The server as its clients see it: over TCP.
 
 mod answers;
+mod results;
 mod screens;
 mod signals;
 

@@ -3,7 +3,7 @@ mod always;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use taskpawl::model::task::{ApprovalRequest, ApprovalsAhead, CallSpec, LaterApproval, NewCall};
+use taskpawl::model::task::{ApprovalRequest, ApprovalsAhead, CallSpec, LaterApproval, LaterReason, NewCall};
 use taskpawl::model::value::Map;
 use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
@@ -166,7 +166,8 @@ impl Found {
         }
         for LaterApproval { task, call, reason, .. } in self.later.iter().take(MAX_LATER) {
             let call = call.as_ref().map(|call| format!(" call `{call}`")).unwrap_or_default();
-            out.remark(&format!("`{task}`{call} will ask when it starts: {reason}"));
+            let when = if *reason == LaterReason::Result { "has worked" } else { "starts" };
+            out.remark(&format!("`{task}`{call} will ask when it {when}: {reason}"));
         }
         let more = self.later.len().saturating_sub(MAX_LATER);
         if more > 0 {

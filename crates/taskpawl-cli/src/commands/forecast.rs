@@ -62,9 +62,13 @@ pub(super) fn text(out: &Output, forecast: &Forecast, told: &[NotifyProgram]) ->
     if forecast.waves.is_empty() {
         text.push("nothing would run\n");
     }
-    if !forecast.approvals.is_empty() {
-        heading(out, &mut text, "asks for approval first");
-        add_list(&mut text, &forecast.approvals, |asked| {
+    let (after, before): (Vec<_>, Vec<_>) = forecast.approvals.iter().partition(|asked| asked.after);
+    for (asked, words) in [(before, "asks for approval first"), (after, "asks about its result")] {
+        if asked.is_empty() {
+            continue;
+        }
+        heading(out, &mut text, words);
+        add_list(&mut text, &asked, |asked| {
             let call = asked.call.as_ref().map(|call| format!(", call {call}")).unwrap_or_default();
             let why = asked.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{}{call}{why}", asked.task)

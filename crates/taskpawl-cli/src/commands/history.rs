@@ -272,7 +272,7 @@ fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String
             format!("round {round} of at most {of} ended{}", again(*again_at, now))
         }
         EventKind::SentBack { call, round, of } => {
-            format!("verification failed, call {call} goes on: rework {round} of at most {of}")
+            format!("sent back, call {call} goes on: rework {round} of at most {of}")
         }
         EventKind::ApprovedAhead { call } => {
             let call = call.as_ref().map(|call| format!(" call {call}"));

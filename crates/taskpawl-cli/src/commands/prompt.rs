@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use taskpawl::model::advice::Hint;
-use taskpawl::model::task::ApprovalRequest;
+use taskpawl::model::task::{AGENT_TOOL, ApprovalRequest};
 use taskpawl::{ApprovalVerdict, Approver};
 use tokio::sync::{Mutex, mpsc};
 
@@ -81,7 +81,7 @@ impl Prompt {
     fn log(&self, request: &ApprovalRequest, verdict: &ApprovalVerdict) {
         let action = match verdict {
             ApprovalVerdict::Approve { .. } => Action::Approve,
-            ApprovalVerdict::Reject { .. } => Action::Reject,
+            ApprovalVerdict::Reject { .. } | ApprovalVerdict::SendBack { .. } => Action::Reject,
             ApprovalVerdict::SkipTask | ApprovalVerdict::Skip => return,
         };
         let Some(log) = &self.log else { return };
@@ -135,7 +135,9 @@ impl Prompt {
         let options: Shown = options.map(line).collect();
         let yes = if request.takes_text { key("a", "nswer text") } else { key("a", "pprove") };
         let mut choices = if options.is_empty() { vec![yes] } else { Vec::new() };
-        choices.extend([key("r", "eject [reason]"), key("s", "kip"), key("l", "ater"), key("?", " show")]);
+        choices.push(key("r", "eject [reason]"));
+        choices.extend(is_of_agent(request).then(|| key("b", "ack to the agent TEXT")));
+        choices.extend([key("s", "kip"), key("l", "ater"), key("?", " show")]);
         shown![options, "  ", Shown::joined(choices, "  "), ": "]
     }
 
@@ -147,19 +149,22 @@ impl Prompt {
         let yes = if request.takes_text {
             ("a", "answers `yes`, or the text after `a`".to_owned())
         } else if request.options.is_empty() {
-            ("a", "runs it as shown".to_owned())
+            let effect = if request.after { "accepts the result" } else { "runs it as shown" };
+            ("a", effect.to_owned())
         } else {
             ("a number", "runs it with that answer, which can also be typed itself".to_owned())
         };
-        let later = question::advice_of(request);
+        let no = if request.after { "fails" } else { "cancels" };
         let choices = [
             yes,
-            ("r", "cancels it; text after `r` is the reason".to_owned()),
+            ("r", format!("{no} it; text after `r` is the reason")),
+            ("b", "sends it back to its agent, which goes on with the text after `b`".to_owned()),
             ("s", "skips the task: tasks that depend on it may start".to_owned()),
-            ("l", format!("leaves it open, for a later run or for `{}`", later[0])),
+            ("l", format!("leaves it open, for a later run or for `{}`", question::first_answer(request))),
         ];
-        let lines = choices.map(|(key, what)| format!("  {key:<8}  {what}\n"));
-        shown![whole, lines.concat()]
+        let is_offered = |(key, _): &(&str, String)| *key != "b" || is_of_agent(request);
+        let lines = choices.into_iter().filter(is_offered).map(|(key, what)| format!("  {key:<8}  {what}\n"));
+        shown![whole, lines.collect::<String>()]
     }
 }
 
@@ -261,6 +266,10 @@ fn typed(line: &str, request: &ApprovalRequest) -> Typed {
         "r" | "reject" | "n" | "no" if option.is_none() => {
             Typed::Verdict(ApprovalVerdict::Reject { reason: rest.map(str::to_owned) })
         }
+        "b" | "back" | "rework" if option.is_none() && is_of_agent(request) => match rest {
+            Some(text) => Typed::Verdict(ApprovalVerdict::SendBack { text: text.to_owned() }),
+            None => Typed::Unclear,
+        },
         "s" | "skip" if option.is_none() && rest.is_none() => Typed::Verdict(ApprovalVerdict::SkipTask),
         "l" | "later" if option.is_none() => Typed::Verdict(ApprovalVerdict::Skip),
         "?" | "show" if option.is_none() => Typed::Show,
@@ -269,6 +278,11 @@ fn typed(line: &str, request: &ApprovalRequest) -> Typed {
         }
         _ => option.map_or(Typed::Unclear, |option| Typed::Verdict(approve(Some(option)))),
     }
+}
+
+/// Returns whether a question is about a result that an agent can correct.
+fn is_of_agent(request: &ApprovalRequest) -> bool {
+    request.results.iter().any(|result| result.tool == AGENT_TOOL)
 }
 
 fn approve(answer: Option<&str>) -> ApprovalVerdict {
@@ -305,7 +319,9 @@ mod tests {
             expires_at: None,
             on_expiry: None,
             hash: String::new(),
+            after: false,
             calls: Vec::new(),
+            results: Vec::new(),
             items: None,
         }
     }

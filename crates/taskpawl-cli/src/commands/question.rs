@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use taskpawl::Manager;
 use taskpawl::model::advice::{Advice, Advised};
-use taskpawl::model::task::{ApprovalRequest, AskedCall, Origin};
+use taskpawl::model::task::{ApprovalRequest, AskedCall, AskedResult, Origin};
 use taskpawl::model::value::format_time;
 use taskpawl::model::value::{TaskId, revealed};
 use taskpawl_text::revealed_line;
@@ -64,7 +64,8 @@ pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> S
     if hidden > 0 {
         let _ = writeln!(text, "  … and {hidden} calls more");
     }
-    if request.calls.is_empty() {
+    results(&mut text, request, extent, paint);
+    if request.calls.is_empty() && !request.after {
         text.push("  nothing is run by it\n");
     }
     items(&mut text, request, extent);
@@ -121,6 +122,29 @@ fn argument(text: &mut Shown, name: &str, value: &Value, extent: Extent) {
     }
 }
 
+/// Appends the results that a question is about.
+fn results(text: &mut Shown, request: &ApprovalRequest, extent: Extent, paint: Paint) {
+    for AskedResult { call, tool, result, cut, artifacts, .. } in &request.results {
+        let line = revealed_line(&format!("result of {call}  {tool}"));
+        text.push(shown!["  ", paint.style(style::HINT, &line), "\n"]);
+        match result {
+            Some(Value::Object(fields)) => {
+                for (name, value) in fields {
+                    argument(text, &revealed_line(name), value, extent);
+                }
+            }
+            Some(Value::Null) | None => {}
+            Some(value) => argument(text, "result", value, extent),
+        }
+        if !cut.is_empty() {
+            let _ = writeln!(text, "    shortened: {}; `logs` has the whole", revealed_line(&cut.join(", ")));
+        }
+        for file in artifacts {
+            let _ = writeln!(text, "    file {}: {} bytes", revealed_line(&file.path), file.bytes);
+        }
+    }
+}
+
 fn shortened(text: &str) -> (String, usize) {
     let length = text.chars().count();
     if length <= MAX_SHOWN {
@@ -146,6 +170,13 @@ fn items(text: &mut Shown, request: &ApprovalRequest, extent: Extent) {
 /// Returns the commands that decide the question.
 pub(crate) fn advice(id: &TaskId, options: &[String]) -> Vec<Advised> {
     Advice::decisions(id, options).into_iter().map(Advised::from).collect()
+}
+
+/// Returns the first command that answers a question.
+pub(crate) fn first_answer(request: &ApprovalRequest) -> Advised {
+    let is_answer = |advice: &Advice| matches!(advice, Advice::Approve { .. });
+    let answer = Advice::decisions_of(request).into_iter().find(is_answer);
+    answer.unwrap_or_else(|| Advice::show(&request.task)).into()
 }
 
 /// Like [`advice`], for a question that is at hand.

@@ -168,7 +168,7 @@ fn a_failed_verification_goes_back_to_the_agent_in_its_session() {
     assert!(text.contains("write both") && text.contains("fixed is missing"), "{text}");
     assert_eq!(text.matches("write both").count(), 1, "the session has the prompt already: {text}");
     let history = cli.run(&["history", "t"]).ok().stdout;
-    assert!(history.contains("verification failed, call c1 goes on: rework 1 of at most 1"), "{history}");
+    assert!(history.contains("sent back, call c1 goes on: rework 1 of at most 1"), "{history}");
 
     // A check that goes on failing fails the task with its text.
     fs::remove_file(cli.path("work/fixed")).unwrap();

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Cli, Run};
+use crate::harness::{Cli, Run, may_decide};
 
 /// A project in a git repository with one commit.
 pub(crate) struct Repository(pub(crate) Cli);
@@ -276,4 +276,34 @@ fn rules_for_commands_and_quotes_of_values_hold_for_the_check_of_a_merge() {
     assert!(denied.exists());
     let said = repository.0.run(&["plan", "check", "q.json"]).to_string();
     assert!(said.contains("the policy denies `merge`"), "{said}");
+}
+
+#[test]
+fn a_person_decides_about_a_commit_and_a_killed_run_leaves_the_question() {
+    if !may_decide() {
+        return;
+    }
+    let repository = Repository::new();
+    let cli = &repository.0;
+    let mut made = writing("made", "a.txt", "A");
+    made["approval"] = json!({"after": true, "ask": "Merge it?"});
+    let next = json!({"id": "next", "needs": "made", "run": "true"});
+    cli.file("p.json", &json!({"name": "p", "tasks": [made, next]}).to_string());
+    cli.run(&["apply", "p.json"]).ok();
+    let mut run = cli.command(&cli.path("work"), &["run-all-ready", "--wait"]);
+    let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !cli.run(&["show", "made"]).ok().stdout.contains("taskpawl approve made") {
+        std::thread::yield_now();
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let shown = cli.run(&["show", "made"]).ok().stdout;
+    assert!(shown.contains("taskpawl diff made") && shown.contains("a.txt"), "{shown}");
+    assert!(cli.run(&["diff", "made"]).ok().stdout.contains("+A"));
+    let commit = repository.commit_of("made");
+    cli.by_person(&["approve", "made"]).ok();
+    cli.run(&["run-all-ready"]).ok();
+    let call = cli.run(&["show", "made", "--json"]).ok().json()["data"]["metadata"]["toolCalls"][0].clone();
+    assert_eq!(call["attempts"], 1, "nothing runs again");
+    assert_eq!(repository.commit_of("made"), commit);
 }

@@ -145,6 +145,24 @@ async fn skipped_requests_wait_and_rejected_tasks_are_cancelled() {
 }
 
 #[tokio::test]
+async fn an_approver_decides_about_results_and_the_run_goes_on() {
+    let plan = "tasks: [{id: a, call: {ok: {n: 1}}, approval: {after: true}}, {id: b, needs: a, call: {ok: {n: 2}}}]";
+    let lab = Lab::new(plan);
+    let summary = lab.run_with(asking(&Oracle::saying([yes()]))).await;
+    assert_eq!((lab.states(), summary.exit), ("a=done b=done".into(), 0));
+    let lab = Lab::new(plan);
+    let no = ApprovalVerdict::Reject { reason: Some("no".to_owned()) };
+    let summary = lab.run_with(asking(&Oracle::saying([no]))).await;
+    assert_eq!((lab.states(), summary.exit), ("a=failed b=blocked{dependency}".into(), 1));
+    // Nothing can be sent back without an agent, so the question stays.
+    let lab = Lab::new(plan);
+    let back = ApprovalVerdict::SendBack { text: "again".to_owned() };
+    let summary = lab.run_with(asking(&Oracle::saying([back]))).await;
+    assert_eq!(summary.exit, 3);
+    assert!(lab.states().starts_with("a=blocked{approval}"), "{}", lab.states());
+}
+
+#[tokio::test]
 async fn an_approver_may_change_the_arguments() {
     let lab = Lab::new("tasks: [{id: a, calls: [{id: c, exec: {argv: ['false']}, approval: required}]}]");
     let args: Map = json!({"argv": ["echo", "ok"]}).as_object().cloned().unwrap();

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
+mod acceptance;
 mod again;
 mod apply;
 mod approval_guard;

@@ -147,7 +147,8 @@ fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
     let field = if request.takes_text {
         json!({"answer": {"type": "string", "title": "Answer"}})
     } else if request.options.is_empty() {
-        json!({"approve": {"type": "boolean", "title": "Let it run"}})
+        let title = if request.after { "Accept the result" } else { "Let it run" };
+        json!({"approve": {"type": "boolean", "title": title}})
     } else {
         json!({"answer": {"type": "string", "enum": request.options, "title": "Answer"}})
     };
@@ -169,6 +170,9 @@ fn message(request: &ApprovalRequest) -> String {
         if let Some(sandbox) = &call.sandbox {
             lines.push(format!("  asks of the sandbox: {}", json!(sandbox)));
         }
+    }
+    for result in &request.results {
+        lines.push(format!("result of {} {}", result.tool, json!(result)));
     }
     if let Some(items) = &request.items {
         lines.push(format!("for each of {}", Value::Array(items.clone())));

@@ -178,6 +178,8 @@ fn all_advice_is_a_call_that_there_is_or_for_people() {
         Advice::unblock(&id()),
         Advice::Approve { id: id(), answer: None },
         Advice::Reject { id: id() },
+        Advice::SendBack { id: id() },
+        Advice::Diff { id: id() },
         Advice::Retry { id: id(), cascade: true },
         Advice::Reopen { id: id(), cascade: true },
         Advice::run_ready(&[Selector::Plan("p".to_owned())]),

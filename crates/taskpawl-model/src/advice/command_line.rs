@@ -156,6 +156,8 @@ impl<'a> Words<'a> {
                 task("approve", id).flag(answer.as_ref().map(|answer| option("--answer", answer)))
             }
             Advice::Reject { id } => task("reject", id),
+            Advice::SendBack { id } => task("reject", id).flag(Some("--rework TEXT".to_owned())),
+            Advice::Diff { id } => task("diff", id),
             Advice::Retry { id, cascade } => task("retry", id).flag(cascades(*cascade)),
             Advice::RetryFailed { only } => plain("retry --failed").flag(scope(only)),
             Advice::Reopen { id, cascade } => task("reopen", id).flag(cascades(*cascade)),

@@ -271,12 +271,14 @@ pub enum Command {
         /// Hash of the proposal that the approver saw. Refused if the proposal changed since.
         hash: String,
     },
-    /// Rejects and cancels tasks that wait for a decision.
+    /// Rejects tasks that wait for a decision: cancels them, fails those whose result is rejected, or sends their results back.
     Reject {
         /// The tasks.
         ids: Vec<TaskRef>,
         /// The reason.
         reason: Option<String>,
+        /// The text that goes back to the agents of the tasks, which correct their work.
+        rework: Option<String>,
     },
     /// Applies the plan's default to those of the tasks whose time to decide has ended.
     ExpireApprovals {

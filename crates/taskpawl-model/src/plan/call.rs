@@ -14,6 +14,7 @@ use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
 use super::site::Stage;
 use super::vocabulary::{CALL, SETUP, VERIFY, is_own_field};
+use crate::task::fault;
 use crate::task::{CallPart, CallSpec, NewCall, PlanAccess};
 use crate::value::Map;
 use crate::value::{CallId, Shared};
@@ -221,7 +222,13 @@ impl<'n> Reader<'n> {
             "timeout" => spec.timeout = self.option(node, Self::period),
             "sandbox" => spec.sandbox = self.option(node, Self::sandbox),
             "trustInputs" => spec.trust_inputs = self.texts(node),
-            "approval" => spec.approval = self.option(node, Self::approval),
+            "approval" => {
+                let approval = self.option(node, Self::approval);
+                let fits = approval
+                    .as_ref()
+                    .is_none_or(|approval| self.checked(node, fault::check_approval_of_call(Some(approval))));
+                spec.approval = approval.filter(|_| fits);
+            }
             "emit" => spec.emit = self.option(node, Self::flag).unwrap_or_default(),
             "verify" => spec.verify = self.option(node, Self::flag).unwrap_or_default(),
             "setup" => spec.setup = self.option(node, Self::flag).unwrap_or_default(),

@@ -59,6 +59,7 @@ pub(super) struct Marks<'n> {
     pub(super) trigger: Option<Position>,
     pub(super) resources: Option<Position>,
     pub(super) worktree: Option<Position>,
+    pub(super) approval: Option<Position>,
     /// The position of the subtasks.
     pub(super) subtasks: Option<Position>,
 }

@@ -329,7 +329,7 @@ fn asks_before(task: &PlanTask, stage: Stage, earlier: usize) -> bool {
     let asks = |approval: &Option<Approval>| approval.is_some();
     let at_all = matches!(stage, Stage::CallWhen(_) | Stage::Args(_) | Stage::Until);
     at_all
-        && (asks(&task.spec.approval)
+        && (task.spec.approval_before().is_some()
             || task.calls.iter().take(earlier).any(|call| asks(&call.spec.approval))
             || asks_itself(task, stage))
 }

@@ -72,9 +72,9 @@ const SANDBOX: Shape = Shape {
 
 const QUESTION: Shape = Shape {
     what: "`approval`",
-    expected: "`required`, or an object with `ask`",
-    fields: &["ask", "options", "expires", "onExpiry"],
-    required: &[("ask", "`ask`")],
+    expected: "`required`, or an object with `ask` or `after`",
+    fields: &["ask", "options", "expires", "onExpiry", "after"],
+    required: &[],
 };
 
 const WORKTREE: Shape = Shape {
@@ -209,7 +209,8 @@ impl<'n> Reader<'n> {
     }
 
     pub(super) fn approval(&mut self, node: &'n Node<'n>) -> Option<Approval> {
-        const KNOWN: &str = "allowed are `required` and an object: `{ask, options, expires, onExpiry}`";
+        const KNOWN: &str =
+            "allowed are `required` and an object: `{ask, options, expires, onExpiry, after}`";
         if node.as_object().is_some() {
             return self.question(node).map(Approval::Question);
         }
@@ -225,15 +226,26 @@ impl<'n> Reader<'n> {
     }
 
     fn question(&mut self, node: &'n Node<'n>) -> Option<Question> {
-        let mut question =
-            Question { ask: String::new(), options: Vec::new(), expires: None, on_expiry: None };
+        let mut question = Question {
+            ask: String::new(),
+            after: false,
+            options: Vec::new(),
+            expires: None,
+            on_expiry: None,
+        };
         let mut on_expiry = None;
         self.object(node, &QUESTION, |reader, key, value| match key {
             "ask" => question.ask = reader.filled_text(value).unwrap_or_default(),
             "options" => question.options = reader.texts(value),
             "expires" => question.expires = reader.period(value),
+            "after" => question.after = reader.flag(value).unwrap_or_default(),
             _ => on_expiry = Some(value),
         })?;
+        let has_text =
+            node.as_object().into_iter().flatten().any(|entry| entry.key == "ask" && !entry.value.is_null());
+        if !has_text && !question.after {
+            self.report(node.at, PlanProblem::Missing { field: "`ask`", of: QUESTION.what });
+        }
         // The default answer is checked against the options, so it comes after all other fields, wherever the author
         // wrote it.
         if let Some(value) = on_expiry {

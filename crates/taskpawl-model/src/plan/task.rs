@@ -294,6 +294,7 @@ impl<'n> Reader<'n> {
             let problem = PlanProblem::Missing { field, of: "a task with `rework`" };
             self.within(Segment::Key("rework"), |reader| reader.report_with(draft.task.at, problem, hint));
         }
+        self.check_approval_after(draft);
         draft.drop_lone_trigger();
         let (spec, marks) = (&draft.task.spec, &draft.marks);
         if let (Some(at), Some(trigger)) = (marks.trigger, spec.trigger)
@@ -315,6 +316,19 @@ impl<'n> Reader<'n> {
         }
         if let Some(at) = marks.resources {
             self.within(Segment::Key("resources"), |reader| reader.check_capacity(at, &spec.resources));
+        }
+    }
+
+    /// Checks a question about the result of a task. One of the defaults is for tasks that have a result to ask about.
+    fn check_approval_after(&mut self, draft: &mut Draft<'n>) {
+        let calls = draft.task.calls.iter().map(|call| &*call.spec);
+        let Some((with, hint)) = fault::against_approval_after(&draft.task.spec, calls) else { return };
+        match draft.marks.approval {
+            Some(at) => {
+                let problem = PlanProblem::NotWith { field: "approval: {after: true}", with };
+                self.within(Segment::Key("approval"), |reader| reader.report_with(at, problem, hint));
+            }
+            None => draft.task.spec.approval = None,
         }
     }
 
@@ -432,6 +446,7 @@ impl Marks<'_> {
             "trigger" => &mut self.trigger,
             "resources" => &mut self.resources,
             "worktree" => &mut self.worktree,
+            "approval" => &mut self.approval,
             _ => return,
         };
         *mark = Some(node.at);

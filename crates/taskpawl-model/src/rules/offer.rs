@@ -132,7 +132,10 @@ pub fn command(advice: &Advice) -> Option<Command> {
             args: None,
             hash: None,
         },
-        Advice::Reject { id } => Command::Reject { ids: ids(id), reason: None },
+        Advice::Reject { id } => Command::Reject { ids: ids(id), reason: None, rework: None },
+        Advice::SendBack { id } => {
+            Command::Reject { ids: ids(id), reason: None, rework: Some("TEXT".to_owned()) }
+        }
         Advice::Retry { id, cascade } => Command::Retry { ids: ids(id), cascade: *cascade },
         Advice::Reopen { id, cascade } => Command::Reopen { ids: ids(id), cascade: *cascade },
         Advice::RunOne { id } => Command::RunOne { id: id.to_string(), missing_tool: None },

@@ -67,18 +67,22 @@ pub struct Asked {
     pub rework: Option<Rework>,
 }
 
-/// A round in which the agent of a task corrects work that failed its verification, as a call of the task sees it.
+/// A round in which the agent of a task corrects work that failed its verification, or that a person sent back, as a call of the task
+/// sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Rework {
     /// The number of the round, from 1.
     pub round: u32,
-    /// The last round; after it a failed verification fails the task.
+    /// The last round; after it a failed verification fails the task. Each round of a person adds one.
     pub last: u32,
-    /// The text of the failed verification, for the call of the agent. Other calls begin again from the beginning.
+    /// The text of the failed verification, or of a person, for the call of the agent. Other calls begin again from the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
+    /// The person who sent the result back; absent for a failed verification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// A file that a call left for its readers.

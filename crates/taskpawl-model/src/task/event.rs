@@ -130,7 +130,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again_at: Option<Timestamp>,
     },
-    /// A verification failed, and the agent of the task corrects its work.
+    /// A verification failed, or a person sent the result back, and the agent of the task corrects its work.
     SentBack {
         /// The call of the agent.
         call: CallId,

@@ -124,6 +124,9 @@ pub enum ValueFault {
     /// An empty text.
     #[error("must not be empty")]
     Blank,
+    /// A question about the result of a single call.
+    #[error("`after` is for tasks: give `approval` to the task of the call")]
+    ResultOfCall,
     /// An answer that the question does not offer.
     #[error("unknown answer `{word}`")]
     Answer {
@@ -194,6 +197,7 @@ impl ValueFault {
             Self::Keep { .. } => "let the program write larger output to a file, and pass on its path".to_owned(),
             Self::Range { .. }
             | Self::Blank
+            | Self::ResultOfCall
             | Self::Reference { .. }
             | Self::MediaType { .. }
             | Self::Link { .. }
@@ -372,6 +376,19 @@ pub(crate) fn check_reference(field: &str, name: &str) -> Result<(), ValueFault>
     Ok(())
 }
 
+/// Returns what stands against a question about the result of a task, and a hint.
+pub(crate) fn against_approval_after<'c>(
+    spec: &TaskSpec,
+    mut calls: impl Iterator<Item = &'c CallSpec>,
+) -> Option<(&'static str, &'static str)> {
+    spec.approval_after()?;
+    if calls.next().is_none() {
+        return Some(("a task without calls", "give it `run` or `call`: the question is about their result"));
+    }
+    let hint = "leave out `cache`: a result of an earlier run was not accepted in this one";
+    spec.cache.is_some().then_some(("cache", hint))
+}
+
 /// Returns the part that a task with `rework` lacks, and a hint.
 pub(crate) fn rework<'c>(
     spec: &TaskSpec,
@@ -411,7 +428,7 @@ pub(crate) fn of_call(spec: &CallSpec) -> Option<(&'static str, ValueFault)> {
         ("keep", spec.keep.map_or(Ok(()), check_keep)),
         ("sandbox", check_sandbox(spec.sandbox.as_ref())),
         ("trustInputs", check_texts(&spec.trust_inputs)),
-        ("approval", check_approval(spec.approval.as_ref())),
+        ("approval", check_approval_of_call(spec.approval.as_ref())),
         ("args", check_wait(spec)),
     ])
 }
@@ -505,10 +522,20 @@ fn check_sandbox(sandbox: Option<&SandboxRequest>) -> Result<(), ValueFault> {
 
 fn check_approval(approval: Option<&Approval>) -> Result<(), ValueFault> {
     let Some(question) = approval.and_then(Approval::question) else { return Ok(()) };
-    check_text(&question.ask)?;
+    if !question.after || !question.ask.is_empty() {
+        check_text(&question.ask)?;
+    }
     check_texts(&question.options)?;
     check_period(question.expires)?;
     question.on_expiry.as_deref().map_or(Ok(()), |word| check_answer(word, question))
+}
+
+/// Checks the approval of a call, which comes before the call starts.
+pub(crate) fn check_approval_of_call(approval: Option<&Approval>) -> Result<(), ValueFault> {
+    if approval.is_some_and(Approval::is_after) {
+        return Err(ValueFault::ResultOfCall);
+    }
+    check_approval(approval)
 }
 
 /// Checks the answer that applies after the question has expired.

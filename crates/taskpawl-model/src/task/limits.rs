@@ -9,7 +9,7 @@ use crate::task::spec::TaskSpec;
 pub(crate) fn needs_opening(spec: &TaskSpec, progress: &Progress) -> bool {
     spec.when.is_some()
         || spec.for_each.is_some()
-        || spec.approval.is_some()
+        || spec.approval_before().is_some()
         || spec.not_before.is_some()
         || progress.former_items
 }

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::task::asked::Artifact;
+use crate::task::record::CallRecord;
 use crate::task::spec::{Origin, SandboxRequest};
 use crate::task::trust::UntrustedValue;
 use crate::task::work_hash::{canonical_hash, work_hash};
 use crate::value::{CallId, TaskId, used_variables};
 use crate::value::{Map, Timestamp};
 
-/// A request to approve a task or a call before it starts.
+/// A request to approve a task or a call before it starts, or the result of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalRequest {
@@ -45,8 +47,14 @@ pub struct ApprovalRequest {
     pub on_expiry: Option<String>,
     /// The SHA-256, in hexadecimal, of the calls. An approval is valid for this hash only.
     pub hash: String,
-    /// The calls that would run.
+    /// True if the request is about the result of the task, whose calls have run.
+    #[serde(default, skip_serializing_if = "crate::task::spec::is_default")]
+    pub after: bool,
+    /// The calls that would run; none if the request is about a result.
     pub calls: Vec<AskedCall>,
+    /// The results to decide about, if the calls have run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<AskedResult>,
     /// The elements of the list, if the calls would run for each of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Vec<Value>>,
@@ -83,6 +91,8 @@ pub struct LaterApproval {
 pub enum LaterReason {
     /// The author of the plan wants a decision at that point.
     Author,
+    /// The author of the plan wants a decision about the result.
+    Result,
     /// The list of the task is not known.
     List,
     /// These arguments are not known.
@@ -95,6 +105,7 @@ impl std::fmt::Display for LaterReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Author => f.write_str("its author wants a decision when it starts"),
+            Self::Result => f.write_str("its author wants a decision about its result"),
             Self::List => f.write_str("its list is not known yet"),
             Self::Arguments(names) => write!(f, "not known yet: {}", names.join(", ")),
             Self::Variables(names) => write!(f, "it uses variables of the run: {}", names.join(", ")),
@@ -129,6 +140,48 @@ pub struct AskedCall {
     /// The inputs that the call trusts from then on if it is approved, even if their values change.
     #[serde(rename = "trustInputs", default, skip_serializing_if = "Vec::is_empty")]
     pub trusts: Vec<String>,
+}
+
+/// The result of a call of a task that a person decides about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct AskedResult {
+    /// The call.
+    pub call: CallId,
+    /// The name of the tool.
+    pub tool: String,
+    /// The result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// The fields of the result that were cut when it was stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<String>,
+    /// The number of starts: an equal result of a later start is another one.
+    pub attempts: u32,
+    /// The files that the call recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+}
+
+impl AskedResult {
+    /// Returns the result of a call.
+    pub(crate) fn of(call: &CallRecord) -> Self {
+        let body = &call.body;
+        Self {
+            call: call.id.clone(),
+            tool: call.spec.tool_name.clone(),
+            result: body.result.clone(),
+            cut: body.cut.as_deref().cloned().unwrap_or_default(),
+            attempts: body.attempts,
+            artifacts: body.artifacts.as_deref().cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the hash of the results of a task.
+pub(crate) fn hash_of_results(task: &TaskId, results: &[AskedResult]) -> String {
+    canonical_hash(&json!({"task": task, "results": results}))
 }
 
 /// The work that an approval covers.

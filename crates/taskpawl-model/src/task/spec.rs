@@ -254,7 +254,7 @@ pub struct TaskSpec {
     /// request once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trust_inputs: Vec<String>,
-    /// The approval that it waits for.
+    /// The approval that it waits for: before it starts, or about its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// The conditions under which a cached result replaces a run of it.
@@ -290,6 +290,16 @@ impl TaskSpec {
     /// Returns whether only a person may end the task by hand.
     pub fn is_for_person(&self) -> bool {
         self.assignee.as_deref() == Some(PERSON)
+    }
+
+    /// Returns the approval that it waits for before it starts.
+    pub fn approval_before(&self) -> Option<&Approval> {
+        self.approval.as_ref().filter(|approval| !approval.is_after())
+    }
+
+    /// Returns the question about its result.
+    pub fn approval_after(&self) -> Option<&Question> {
+        self.approval.as_ref().filter(|approval| approval.is_after())?.question()
     }
 
     /// Returns the order of its calls.
@@ -566,8 +576,12 @@ word_enum! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Question {
-    /// The question.
+    /// The question; empty for the usual one about a result.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ask: String,
+    /// True if it is about the result of the task, once its calls have succeeded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub after: bool,
     /// The answers to choose from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
@@ -579,7 +593,19 @@ pub struct Question {
     pub on_expiry: Option<String>,
 }
 
+impl Question {
+    /// Returns the question.
+    pub fn text(&self) -> &str {
+        if self.ask.is_empty() { "Is the result accepted?" } else { &self.ask }
+    }
+}
+
 impl Approval {
+    /// Returns whether it is about a result.
+    pub fn is_after(&self) -> bool {
+        self.question().is_some_and(|question| question.after)
+    }
+
     /// Returns the question, if there is more to it than yes or no.
     pub fn question(&self) -> Option<&Question> {
         match self {

@@ -103,6 +103,9 @@ pub enum BlockedReason {
         /// Version of the policy under which the question was asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         policy: Option<String>,
+        /// True if the question is about the result of the task.
+        #[serde(default, skip_serializing_if = "crate::task::spec::is_default")]
+        after: bool,
     },
     /// No tool of that name is registered in the process that tried to run the task.
     MissingTool {
@@ -358,12 +361,17 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
     );
     let interrupted = matches!(reason, Some(BlockedReason::Interrupted { .. }));
     let asks = from == S::Blocked && matches!(reason, Some(BlockedReason::Approval { .. }));
+    let is_result = matches!(reason, Some(BlockedReason::Approval { after: true, .. }));
     match cause {
         Cause::Claim => from == S::Todo && to == S::InProgress,
         Cause::Empty | Cause::Cached => from == S::Todo && to == S::Done,
         // The proposal may change while its question is open. Asking again records the new hash and stays blocked.
         Cause::Ask => (matches!(from, S::Todo | S::InProgress) || asks) && to == S::Blocked,
-        Cause::Approve | Cause::Withdraw => asks && to == S::Todo,
+        // Nothing is left to do once a result is accepted.
+        Cause::Approve => asks && to == if is_result { S::Done } else { S::Todo },
+        Cause::Withdraw => asks && to == S::Todo,
+        // A result that is sent back starts its agent again.
+        Cause::Reject if is_result => asks && matches!(to, S::Failed | S::Todo),
         Cause::Reject => asks && to == S::Cancelled,
         Cause::Gate => match (from, to) {
             // A condition or a `forEach` list that cannot be evaluated fails the task before it starts.
@@ -399,7 +407,7 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
 
 /// Returns the command-line verbs allowed by hand for a task with this status.
 pub fn allowed_by_hand(from: Status, reason: Option<&BlockedReason>) -> Vec<&'static str> {
-    const HAND: [(Cause, Status); 11] = [
+    const HAND: [(Cause, Status); 13] = [
         (Cause::Claim, Status::InProgress),
         (Cause::Done, Status::Done),
         (Cause::Fail, Status::Failed),
@@ -408,7 +416,9 @@ pub fn allowed_by_hand(from: Status, reason: Option<&BlockedReason>) -> Vec<&'st
         (Cause::Block, Status::Blocked),
         (Cause::Unblock, Status::Todo),
         (Cause::Approve, Status::Todo),
+        (Cause::Approve, Status::Done),
         (Cause::Reject, Status::Cancelled),
+        (Cause::Reject, Status::Failed),
         (Cause::Retry, Status::Todo),
         (Cause::Reopen, Status::Todo),
     ];

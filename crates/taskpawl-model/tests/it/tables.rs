@@ -22,6 +22,17 @@ fn reasons() -> Vec<BlockedReason> {
             expires_at: None,
             why: None,
             policy: None,
+            after: false,
+        },
+        BlockedReason::Approval {
+            call: None,
+            hash: String::new(),
+            ask: None,
+            options: Vec::new(),
+            expires_at: None,
+            why: None,
+            policy: None,
+            after: true,
         },
         BlockedReason::Interrupted { call },
         BlockedReason::Manual { text: "why".to_owned() },
@@ -46,7 +57,8 @@ fn transition_table() {
     let mut table = String::new();
     for (from, reason) in statuses() {
         let kind = reason.as_ref().map_or_else(String::new, |reason| format!(" {{{}}}", reason.kind()));
-        writeln!(table, "{from}{kind}").unwrap();
+        let after = matches!(reason, Some(BlockedReason::Approval { after: true, .. }));
+        writeln!(table, "{from}{kind}{}", if after { " of the result" } else { "" }).unwrap();
         for to in Status::ALL.iter().copied() {
             let causes: Vec<&str> = (Cause::ALL.iter().copied())
                 .filter(|cause| check_transition(from, reason.as_ref(), to, *cause).is_ok())

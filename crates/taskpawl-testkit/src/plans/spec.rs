@@ -198,6 +198,7 @@ fn approval(decision: &Decision) -> Approval {
     }
     Approval::Question(Question {
         ask: "which one?".to_owned(),
+        after: false,
         options: vec!["red".to_owned(), "blue".to_owned()],
         expires: (decision.verdict == Verdict::Expired).then(|| period(EXPIRES)),
         on_expiry: None,

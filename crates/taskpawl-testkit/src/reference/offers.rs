@@ -204,6 +204,7 @@ fn reads_nothing(view: &dyn View, advice: &Advice) -> ViewResult<Option<String>>
     let (Advice::Show { id }
     | Advice::Explain { id }
     | Advice::Logs { id }
+    | Advice::Diff { id }
     | Advice::History { id: Some(id) }) = advice
     else {
         return Ok(None);

@@ -214,7 +214,7 @@ impl World {
                 let answer = self.is_question(asked).then(|| json!(answer));
                 Command::Approve { ids, answer, args: None, hash: None }
             }
-            Verdict::Rejected | Verdict::Expired => Command::Reject { ids, reason: None },
+            Verdict::Rejected | Verdict::Expired => Command::Reject { ids, reason: None, rework: None },
         };
         self.coverage.add("questions decided");
         self.note(|| format!("somebody decides the question of {}", asked.task));

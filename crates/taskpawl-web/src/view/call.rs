@@ -1,12 +1,15 @@
 use maud::{Markup, html};
 use serde_json::Value;
-use taskpawl::model::task::{Task, ToolCall};
+use taskpawl::model::task::{Artifact, Task, ToolCall};
 
 use super::part;
 use crate::page::Page;
 
 /// Characters of an argument or a result that are shown at once; the rest is in the JSON of the task.
 const MAX_SHOWN: usize = 4_000;
+
+/// Files of one call that are listed.
+const MAX_FILES: usize = 100;
 
 /// Returns a tool call with its arguments, its result and its error.
 pub(super) fn card(page: &Page, task: &Task, call: &ToolCall) -> Markup {
@@ -25,8 +28,28 @@ pub(super) fn card(page: &Page, task: &Task, call: &ToolCall) -> Markup {
             @if let Some(result) = &call.result {
                 details { summary { "Result" @if !call.cut.is_empty() { " (cut)" } } (self::value(result)) }
             }
+            @if !call.artifacts.is_empty() { (artifacts(&call.artifacts)) }
             @if let Some(usage) = &call.usage { details { summary { "Usage" } (self::value(usage)) } }
         }
+    }
+}
+
+/// Returns the files that a call left, with the first of many.
+pub(super) fn artifacts(files: &[Artifact]) -> Markup {
+    html! {
+        table {
+            thead { tr { th scope="col" { "Artifact" } th scope="col" { "Type" } th.number scope="col" { "Size" } } }
+            tbody {
+                @for file in files.iter().take(MAX_FILES) {
+                    tr {
+                        td { (part::line(file.name())) " " code { (part::line(&file.path)) } }
+                        td { (part::line(&file.media_type)) }
+                        td.number { (part::bytes(file.bytes)) }
+                    }
+                }
+            }
+        }
+        @if files.len() > MAX_FILES { p.quiet { "and " (files.len() - MAX_FILES) " more" } }
     }
 }
 
@@ -63,4 +86,20 @@ pub(super) fn value(value: &Value) -> Markup {
 fn cut(text: &str) -> Markup {
     let end = text.char_indices().nth(MAX_SHOWN).map_or(text.len(), |(at, _)| at);
     html! { (part::text(&text[..end])) @if end < text.len() { span.quiet { " … and " (text.len() - end) " bytes more" } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn artifacts_are_listed_as_data() {
+        let file = Artifact::new("/keep/<b>.md", 2_048, "00", "text/<i>").named(Some("<script>".to_owned()));
+        let html = artifacts(&[file]).into_string();
+        for part in ["&lt;script&gt;", "&lt;b&gt;.md", "text/&lt;i&gt;", "2 KiB"] {
+            assert!(html.contains(part), "{part} in {html}");
+        }
+        let many = vec![Artifact::new("a", 1, "00", "text/plain"); MAX_FILES + 2];
+        assert!(artifacts(&many).into_string().contains("and 2 more"));
+    }
 }

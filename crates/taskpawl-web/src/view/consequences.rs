@@ -14,11 +14,14 @@ const MAX_LISTED: usize = 8;
 pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     let yes = effects(page, &format!("done:{}", asked.value))?;
     let no = effects(page, &format!("fail:{}", asked.value))?;
+    let request = page.known(page.reader.approval_request(&asked.value))?;
+    let is_result = request.is_some_and(|request| request.after);
     Ok(html! {
         dl.args {
             dt { "Yes" }
             dd {
-                "It runs. " (some("Then may start", &yes.ready)) (some("Ends with it", &yes.done))
+                @if is_result { "Its result is accepted, and it is done. " } @else { "It runs. " }
+                (some("Then may start", &yes.ready)) (some("Ends with it", &yes.done))
                 @if yes.ready.is_empty() && yes.done.is_empty() { "Nothing else waits for it alone." }
             }
             dt { "No" }

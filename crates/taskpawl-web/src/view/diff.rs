@@ -1,6 +1,7 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
+use taskpawl::model::task::WORKTREE_TOOL;
 
 use super::part;
 use crate::answer::Problem;
@@ -37,10 +38,36 @@ pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
             parts.push(html! { h3 { "Arguments of its last start, and now" } (compared(&before, &now)) });
         }
     }
+    if request.results.iter().any(|result| result.tool == WORKTREE_TOOL) {
+        parts.push(of_worktree(page, request.task.as_str()));
+    }
     Ok(html! {
         @for part in &parts { (part) }
         @if parts.is_empty() { p.quiet { "No file is changed by a file tool, and nothing of it has started before." } }
     })
+}
+
+/// Returns the changes of a task in its worktree.
+fn of_worktree(page: &Page, task: &str) -> Markup {
+    let diff = match page.plans.engine().worktree_diff(task) {
+        Ok(diff) => diff,
+        Err(why) => return html! { p.warn { "The changes cannot be shown: " (part::line(&why)) } },
+    };
+    let lines = diff.patch.lines();
+    html! {
+        p { (diff.files.len()) " changed files" }
+        pre.diff tabindex="0" {
+            @for line in lines.clone().take(MAX_LINES) {
+                @match line.as_bytes().first() {
+                    Some(b'+') => ins { (part::line(line)) },
+                    Some(b'-') => del { (part::line(line)) },
+                    _ => span { (part::line(line)) },
+                }
+            }
+        }
+        @let more = lines.count().saturating_sub(MAX_LINES);
+        @if more > 0 { p.quiet { "and " (more) " more lines" } }
+    }
 }
 
 /// Returns what a file tool would change; `None` for other tools.

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde_json::Value;
 use taskpawl::model::advice::Advice;
-use taskpawl::model::task::{ApprovalRequest, AskedCall};
+use taskpawl::model::task::{ApprovalRequest, AskedCall, AskedResult, WORKTREE_TOOL};
 use taskpawl_text::revealed_line;
 
 use super::{call, part};
@@ -77,7 +77,8 @@ fn question(page: &Page, may_ask: bool, request: &ApprovalRequest) -> Markup {
             @if let Some(ask) = &request.ask { p.ask { (part::text(ask)) } }
             @if let Some(why) = &request.why { p { "Because " (part::line(why)) } }
             @for asked in &request.calls { (asked_call(request, asked)) }
-            @if request.calls.is_empty() { p { "Nothing is run by it." } }
+            @for result in &request.results { (asked_result(result)) }
+            @if request.calls.is_empty() && !request.after { p { "Nothing is run by it." } }
             @if let Some(items) = &request.items {
                 details { summary { "For each of " (items.len()) " elements" }
                     ul.plain { @for item in items.iter().take(MAX_ITEMS) { li { code { (part::line(&item.to_string())) } } } }
@@ -91,9 +92,9 @@ fn question(page: &Page, may_ask: bool, request: &ApprovalRequest) -> Markup {
                 summary { "What follows from yes and no" }
                 div data-keep { p.quiet { "Loading" } }
             }
-            @if !request.calls.is_empty() {
+            @if !request.calls.is_empty() || request.results.iter().any(|result| result.tool == WORKTREE_TOOL) {
                 details.lazy data-load={ "/fragment/diff/" (part::segment(request.task.as_str())) } {
-                    summary { "What changes" }
+                    summary { @if request.after { "What it changed" } @else { "What changes" } }
                     div data-keep { p.quiet { "Loading" } }
                 }
             }
@@ -201,6 +202,24 @@ fn asked_call(request: &ApprovalRequest, asked: &AskedCall) -> Markup {
                     dd { @match host(name, value) { Some((before, host, after)) => code { (before) strong.host { (host) } (after) }, None => (call::value(value)) } }
                 }
             }
+        }
+    }
+}
+
+/// Returns the result of a call that a question is about. Everything in it is data of programs and models.
+fn asked_result(asked: &AskedResult) -> Markup {
+    html! {
+        section.call {
+            h3 { "Result of " span.id { (part::line(asked.call.as_str())) } " " (part::line(&asked.tool)) }
+            dl.args {
+                @match &asked.result {
+                    Some(Value::Object(fields)) => @for (name, value) in fields { dt { (part::line(name)) } dd { (call::value(value)) } },
+                    Some(Value::Null) | None => {},
+                    Some(value) => { dt { "result" } dd { (call::value(value)) } },
+                }
+            }
+            @if !asked.cut.is_empty() { p.quiet { "Shortened: " (part::line(&asked.cut.join(", "))) } }
+            @if !asked.artifacts.is_empty() { (call::artifacts(&asked.artifacts)) }
         }
     }
 }

@@ -52,7 +52,8 @@ impl Checker<'_> {
             self.secrets(task, index, spec, found);
         }
         if self.has_notes && task.spec.approval.is_some() {
-            let message = "waits for the approval that the plan requires".to_owned();
+            let what = if task.spec.approval_after().is_some() { " about its result" } else { "" };
+            let message = format!("waits for the approval{what} that the plan requires");
             let problem = Problem::new(task, PlanPart::Task, "approval", message);
             found.push(problem.with_severity(CheckSeverity::Note));
         }

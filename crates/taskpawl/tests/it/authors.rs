@@ -25,6 +25,7 @@ fn log() -> CallSpec {
 fn question(options: &[&str], on_expiry: &str) -> Question {
     Question {
         ask: "q".to_owned(),
+        after: false,
         options: options.iter().map(|&option| option.to_owned()).collect(),
         expires: Some(Period(Duration::from_millis(20))),
         on_expiry: Some(on_expiry.to_owned()),

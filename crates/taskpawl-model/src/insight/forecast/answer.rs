@@ -152,6 +152,9 @@ pub struct ForecastApproval {
     /// The policy rule that asks, and its location; absent if only the author asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// True if it is about the result of the task, once its calls have succeeded.
+    #[serde(skip_serializing_if = "crate::task::spec::is_default")]
+    pub after: bool,
 }
 
 /// A task that would fail.
@@ -437,16 +440,30 @@ impl Writer<'_> {
         let mut keys: BTreeSet<Key> = self.board.asking.clone();
         let asks = |key: &Key| self.looks.get(key).is_some_and(|look| look.verdict.asks());
         keys.extend(steps.iter().map(|turn| turn.key).filter(asks));
+        for turn in steps {
+            if self.task(turn.key)?.spec.approval_after().is_some() {
+                keys.insert(turn.key);
+            }
+        }
         let mut asked = Vec::new();
         for key in keys {
-            let task = self.task(key)?.id;
+            let TaskRecord { id: task, spec, .. } = self.task(key)?;
             let verdict = self.looks.get(&key).map(|look| look.verdict.clone()).unwrap_or_default();
             let is_whole = self.board.asking.contains(&key) && verdict.calls.is_empty();
             if is_whole || verdict.list.is_some() {
-                asked.push(ForecastApproval { task: task.clone(), call: None, why: verdict.list });
+                asked.push(ForecastApproval {
+                    task: task.clone(),
+                    call: None,
+                    why: verdict.list,
+                    after: false,
+                });
             }
-            let of_call = |(call, why)| ForecastApproval { task: task.clone(), call: Some(call), why };
+            let of_call =
+                |(call, why)| ForecastApproval { task: task.clone(), call: Some(call), why, after: false };
             asked.extend(verdict.calls.into_iter().map(of_call));
+            if spec.approval_after().is_some() {
+                asked.push(ForecastApproval { task: task.clone(), call: None, why: None, after: true });
+            }
         }
         Ok(asked)
     }

@@ -119,7 +119,7 @@ impl ForecastTasks<'_> {
                 Err(problem) => return Ok(Opening::Failed(problem.of("when").text)),
             }
         }
-        if record.spec.approval.is_some() && record.body.progress.approval.is_none() {
+        if record.spec.approval_before().is_some() && record.body.progress.approval.is_none() {
             self.asking.insert(key);
         }
         if let Some(for_each) = &record.spec.for_each {

@@ -61,6 +61,13 @@ impl Draft<'_> {
                 None => {}
             }
         }
+        if record.spec.approval_after().is_some()
+            && !record.body.state.status().is_finished()
+            && Open::of(&record.body.state).is_none_or(|open| !open.after)
+        {
+            let (task, call, reason) = (record.id, None, LaterReason::Result);
+            to.later.push(LaterApproval { task, call, reason });
+        }
         Ok(())
     }
 
@@ -69,7 +76,7 @@ impl Draft<'_> {
         // A running task has asked, and one that waits for a decision asks now.
         let has_asked = !matches!(record.body.state.status(), Status::Todo | Status::Blocked)
             || Open::of(&record.body.state).is_some();
-        let asks_as_whole = record.spec.approval.is_some() || record.spec.for_each.is_some();
+        let asks_as_whole = record.spec.approval_before().is_some() || record.spec.for_each.is_some();
         Ok(match (has_asked, asks_as_whole) {
             (true, _) => Vec::new(),
             // The calls of an opened list run in its items, which ask by themselves.
@@ -115,7 +122,9 @@ impl Draft<'_> {
             takes_text: false,
             on_expiry: None,
             hash,
+            after: false,
             calls: subject.calls,
+            results: Vec::new(),
             items: subject.items,
         }))))
     }

@@ -35,16 +35,18 @@ pub(super) struct Open {
     pub(super) expires_at: Option<Timestamp>,
     pub(super) why: Option<String>,
     pub(super) policy: Option<String>,
+    /// True if the question is about the result of the task.
+    pub(super) after: bool,
 }
 
 impl Open {
     pub(super) fn of(state: &TaskStatus) -> Option<Self> {
-        let Some(BlockedReason::Approval { call, hash, ask: _, options, expires_at, why, policy }) =
+        let Some(BlockedReason::Approval { call, hash, ask: _, options, expires_at, why, policy, after }) =
             state.blocked_reason().cloned()
         else {
             return None;
         };
-        Some(Self { call, hash, options, expires_at, why, policy })
+        Some(Self { call, hash, options, expires_at, why, policy, after })
     }
 
     pub(super) fn is_over(&self, now: Timestamp) -> bool {
@@ -53,13 +55,16 @@ impl Open {
 }
 
 /// A question to ask.
-struct Asking {
-    hash: String,
+#[derive(Default)]
+pub(super) struct Asking {
+    pub(super) hash: String,
     /// Reason of the policy; `None` if only the author asks.
-    why: Option<String>,
-    policy: Option<String>,
+    pub(super) why: Option<String>,
+    pub(super) policy: Option<String>,
     /// Text for the event.
-    text: Option<String>,
+    pub(super) text: Option<String>,
+    /// True if it is about the result of the task.
+    pub(super) after: bool,
 }
 
 /// Returns the question of a task that waits for a decision.
@@ -118,7 +123,7 @@ impl Draft<'_> {
             _ if call.is_some() && !author_asks && self.list_asks_anew(key)? => Ok(false),
             before => {
                 let text = before.map(|_| "the approved work has changed".to_owned());
-                self.ask(key, &record, call, Asking { hash, why, policy, text })?;
+                self.ask(key, &record, call, Asking { hash, why, policy, text, after: false })?;
                 Ok(false)
             }
         }
@@ -132,7 +137,8 @@ impl Draft<'_> {
 
     /// Returns whether the approver replaced the arguments of a call. The policy ignores the previous ones then.
     pub(super) fn has_other_args(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<bool> {
-        let of_task = record.body.progress.approval.as_ref().filter(|_| record.spec.approval.is_some());
+        let of_task =
+            record.body.progress.approval.as_ref().filter(|_| record.spec.approval_before().is_some());
         let of_call = self.calls(key)?[position].body.approval.as_ref();
         Ok(of_call.into_iter().chain(of_task).any(|granted| granted.args.is_some()))
     }
@@ -145,7 +151,7 @@ impl Draft<'_> {
     ) -> Decided<bool> {
         Ok(match call {
             Some(position) => self.calls(key)?[position].spec.approval.is_some(),
-            None => record.spec.approval.is_some(),
+            None => record.spec.approval_before().is_some(),
         })
     }
 
@@ -157,7 +163,8 @@ impl Draft<'_> {
         record: &TaskRecord,
         call: Option<usize>,
     ) -> Decided<bool> {
-        let granted = record.body.progress.approval.as_ref().filter(|_| record.spec.approval.is_some());
+        let granted =
+            record.body.progress.approval.as_ref().filter(|_| record.spec.approval_before().is_some());
         let args = granted.and_then(|granted| granted.args.clone());
         let (Some(position), Some(args)) = (call, args) else { return Ok(false) };
         self.update_call(key, position, |call| call.body.args = Some(args))?;
@@ -176,10 +183,16 @@ impl Draft<'_> {
         })
     }
 
-    fn ask(&mut self, key: Key, record: &TaskRecord, call: Option<usize>, asking: Asking) -> Decided<()> {
-        let Asking { hash, why, policy, text } = asking;
+    pub(super) fn ask(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        call: Option<usize>,
+        asking: Asking,
+    ) -> Decided<()> {
+        let Asking { hash, why, policy, text, after } = asking;
         let call = call.map(|position| self.calls(key).map(|calls| calls[position].clone())).transpose()?;
-        let question = question_of(record, call.as_ref());
+        let question = if after { record.spec.approval_after() } else { question_of(record, call.as_ref()) };
         let expires_at = question.and_then(|question| question.expires).and_then(|period| {
             let period = chrono::TimeDelta::from_std(period.0).ok()?;
             self.now().checked_add_signed(period)
@@ -187,11 +200,12 @@ impl Draft<'_> {
         let reason = BlockedReason::Approval {
             call: call.as_ref().map(|call| call.id.clone()),
             hash,
-            ask: question.map(|question| question.ask.clone()),
+            ask: question.map(|question| question.text().to_owned()),
             options: question.map(|question| question.options.clone()).unwrap_or_default(),
             expires_at,
             why,
             policy,
+            after,
         };
         self.set_state(key, TaskStatus::blocked(reason), Cause::Ask, text)?;
         self.take_grant_away(key, call.as_ref())?;
@@ -217,10 +231,14 @@ impl Draft<'_> {
         let record = self.task(key)?;
         let Some(open) = Open::of(&record.body.state) else { return Ok(false) };
         let position = self.position_of(key, open.call.as_ref())?;
+        if open.after && self.is_result_asked(key, &record)? {
+            return Ok(false);
+        }
         if self.tool_asks(key, position, &open)?.is_some() {
             return Ok(false);
         }
-        if position.is_some() == open.call.is_some()
+        if !open.after
+            && position.is_some() == open.call.is_some()
             && (self.author_asks(key, &record, position)?
                 || self.rules_still_ask(key, &record, position, (open.why, open.policy.as_ref()))?.is_some())
         {
@@ -238,6 +256,9 @@ impl Draft<'_> {
         }
         let record = self.task(key)?;
         let Some(open) = Open::of(&record.body.state) else { return Ok(()) };
+        if open.after {
+            return self.refresh_result_question(key, &record, &open);
+        }
         let position = self.position_of(key, open.call.as_ref())?;
         if self.tool_asks(key, position, &open)?.is_some() {
             return Ok(());
@@ -250,7 +271,7 @@ impl Draft<'_> {
             return Ok(());
         }
         let text = Some("the work to approve has changed".to_owned());
-        self.ask(key, &record, position, Asking { hash, why, policy, text })
+        self.ask(key, &record, position, Asking { hash, why, policy, text, after: false })
     }
 
     /// Returns the question of a tool, if it is the open question of its task.
@@ -301,7 +322,7 @@ impl Draft<'_> {
         granted: Granted,
     ) -> Decided<()> {
         let position = self.position_of(key, call)?;
-        let is_plain = granted.answer.is_none() && self.question(key, record, call)?.is_none();
+        let is_plain = granted.answer.is_none() && self.question(key, record, call, false)?.is_none();
         let keeps = is_plain && position.is_some() && record.body.context.contains_key(ANSWER);
         let answer = granted.answer.clone().unwrap_or(Value::Bool(true));
         if let Some(position) = position {
@@ -354,16 +375,22 @@ impl Draft<'_> {
 
     pub(super) fn request(&mut self, key: Key) -> Decided<Option<ApprovalRequest>> {
         let record = self.task(key)?;
-        let Some(BlockedReason::Approval { call, hash, ask, options, expires_at, why, policy: _ }) =
+        let Some(BlockedReason::Approval { call, hash, ask, options, expires_at, why, policy: _, after }) =
             record.body.state.blocked_reason().cloned()
         else {
             return Ok(None);
         };
         let position = self.position_of(key, call.as_ref())?;
-        let on_expiry = self.question(key, &record, call.as_ref())?.and_then(|question| question.on_expiry);
+        let question = self.question(key, &record, call.as_ref(), after)?;
+        let on_expiry = question.and_then(|question| question.on_expiry);
         let on_expiry = on_expiry.filter(|_| why.is_none());
         let takes_text = options.is_empty() && self.has_tool_question(key, position, &hash)?;
-        let Subject { calls, items, .. } = self.subject(key, &record, position)?;
+        let (mut calls, mut items, mut results) = (Vec::new(), None, Vec::new());
+        if after {
+            results = self.results_of(key)?;
+        } else {
+            Subject { calls, items, .. } = self.subject(key, &record, position)?;
+        }
         let (task, name, plan) = (record.id, record.spec.name.clone(), record.plan.map(String::from));
         let on_expiry = expires_at.map(|_| on_expiry.unwrap_or_else(|| "reject".to_owned()));
         Ok(Some(ApprovalRequest {
@@ -378,7 +405,9 @@ impl Draft<'_> {
             expires_at,
             on_expiry,
             hash,
+            after,
             calls,
+            results,
             items,
         }))
     }
@@ -431,13 +460,14 @@ pub(super) fn digests(record: &TaskRecord, subject: &Subject) -> BTreeMap<String
 }
 
 pub(super) fn question_of<'a>(record: &'a TaskRecord, call: Option<&'a CallRecord>) -> Option<&'a Question> {
-    let approval = call.map_or(&record.spec.approval, |call| &call.spec.approval);
-    approval.as_ref().and_then(Approval::question)
+    let approval = call.map_or(record.spec.approval_before(), |call| call.spec.approval.as_ref());
+    approval.and_then(Approval::question)
 }
 
 /// Returns the default of a question: `reject`, `approve`, or one of the options.
 pub(crate) fn on_expiry_word(record: &TaskRecord, call: Option<&CallRecord>) -> String {
-    let word = question_of(record, call).and_then(|question| question.on_expiry.clone());
+    let question = question_of(record, call).or_else(|| record.spec.approval_after());
+    let word = question.and_then(|question| question.on_expiry.clone());
     word.unwrap_or_else(|| "reject".to_owned())
 }
 

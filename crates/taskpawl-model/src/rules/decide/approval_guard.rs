@@ -131,9 +131,11 @@ impl Draft<'_> {
         if waits_for_person && point == Point::End {
             return Ok(true);
         }
-        let is_lacking = record.spec.approval.is_some() && record.body.progress.approval.is_none();
         // The calls of a list run in its items, once these exist.
         let are_elsewhere = record.spec.for_each.is_some() && record.body.progress.opened;
+        let asks_before = record.spec.approval_before().is_some();
+        let asks_after = record.spec.approval_after().is_some() && point == Point::End && !are_elsewhere;
+        let is_lacking = (asks_before || asks_after) && record.body.progress.approval.is_none();
         if is_lacking || point == Point::Start || are_elsewhere {
             return Ok(is_lacking);
         }

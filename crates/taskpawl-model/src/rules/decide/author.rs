@@ -1,8 +1,8 @@
 //! Commands of authors: create, change, link and delete tasks.
 
 use super::fields::{
-    check_depth, check_filled, check_milestone, check_own_fields, check_rework, check_trigger, check_values,
-    check_worktree, invalid, is_work_fixed, meaningless, taken, takes_subtasks,
+    check_approval_after, check_depth, check_filled, check_milestone, check_own_fields, check_rework,
+    check_trigger, check_values, check_worktree, invalid, is_work_fixed, meaningless, taken, takes_subtasks,
 };
 use crate::view::ReadGraph;
 use std::collections::BTreeSet;
@@ -41,6 +41,7 @@ impl Draft<'_> {
         check_trigger(&task.id, &task.spec, !dependencies.is_empty())?;
         check_milestone(&task.spec, !task.calls.is_empty())?;
         check_rework(&task.spec, task.calls.iter().map(|call| &*call.spec))?;
+        check_approval_after(&task.spec, task.calls.iter().map(|call| &*call.spec))?;
         check_worktree(&task.spec, task.calls.iter().map(|call| &*call.spec))?;
         check_filled(&task.spec)?;
         check_own_fields(&task.spec, &task.calls)?;

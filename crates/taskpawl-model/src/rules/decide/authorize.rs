@@ -149,7 +149,7 @@ impl Draft<'_> {
     pub(super) fn list_asks_anew(&mut self, key: Key) -> Decided<bool> {
         let Some(above) = self.node(key)?.parent else { return Ok(false) };
         let list = self.task(above)?;
-        let is_plain = list.spec.for_each.is_some() && list.spec.approval.is_none();
+        let is_plain = list.spec.for_each.is_some() && list.spec.approval_before().is_none();
         let is_asking =
             matches!(list.body.state.blocked_reason(), Some(BlockedReason::Approval { call: None, .. }));
         if !is_plain || !(is_asking || self.is_outdated(above, &list)?) {

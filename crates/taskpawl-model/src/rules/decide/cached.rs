@@ -112,7 +112,7 @@ impl Draft<'_> {
     }
 
     /// Marks a task as done, and records its results for the cache if it has a fingerprint.
-    pub(super) fn succeed(&mut self, key: Key) -> Decided<()> {
+    pub(super) fn succeed(&mut self, key: Key, cause: Cause, text: Option<String>) -> Decided<()> {
         let now = self.now();
         let fingerprint = self.look_at(key)?.body.progress.fingerprint.clone();
         if let Some(fingerprint) = fingerprint {
@@ -136,7 +136,7 @@ impl Draft<'_> {
                 }));
             })?;
         }
-        self.set_state(key, TaskStatus::Done, Cause::Report, None)
+        self.set_state(key, TaskStatus::Done, cause, text)
     }
 
     /// Records observations of a run about a task's files during a call, and the usage of the call.

@@ -142,6 +142,17 @@ pub(super) fn check_rework<'c>(
     }
 }
 
+/// Refuses a question about the result of a task that has none.
+pub(super) fn check_approval_after<'c>(
+    spec: &TaskSpec,
+    calls: impl Iterator<Item = &'c CallSpec>,
+) -> Decided<()> {
+    match fault::against_approval_after(spec, calls) {
+        Some((with, hint)) => Err(invalid("approval", format!("no `after` with {with}; {hint}")).into()),
+        None => Ok(()),
+    }
+}
+
 /// Refuses a worktree without the call that commits its work, and such a call without a worktree.
 pub(super) fn check_worktree<'c>(
     spec: &TaskSpec,
@@ -196,7 +207,9 @@ pub(super) fn change_field(
         }
         _ if TASK_FIELDS.contains(&field) => {
             set_spec_field(&mut record.spec, field, value)?;
-            if ["writes", "runsOn", "sends", "cache", "retry", "rework", "worktree"].contains(&field) {
+            if ["writes", "runsOn", "sends", "cache", "retry", "rework", "worktree", "approval"]
+                .contains(&field)
+            {
                 check_values(&record.spec)?;
             }
         }

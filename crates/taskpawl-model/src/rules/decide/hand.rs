@@ -152,14 +152,15 @@ impl Draft<'_> {
     /// Returns the state of a task whose interrupted call succeeded. Parallel calls may have failed or been
     /// interrupted.
     fn after_interrupted(&mut self, key: Key) -> Decided<TaskStatus> {
-        let has_rounds = self.task(key)?.spec.repeat.is_some();
+        let spec = self.task(key)?.spec;
+        let goes_on = spec.repeat.is_some() || spec.approval_after().is_some();
         let calls = self.calls(key)?;
         let find = |status| calls.iter().find(|call| call.body.status == status);
         Ok(match (find(CallStatus::Interrupted), find(CallStatus::Failed)) {
             (Some(call), _) => TaskStatus::blocked(BlockedReason::Interrupted { call: call.id.clone() }),
             (None, Some(call)) => TaskStatus::Failed { error: super::step::failure_text(call), class: None },
-            // Only a run can evaluate whether the loop continues.
-            (None, None) if has_rounds => TaskStatus::Todo,
+            // Only a run can evaluate whether the loop continues, and asks about the result.
+            (None, None) if goes_on => TaskStatus::Todo,
             (None, None) if calls.iter().all(|call| call.body.status.is_settled()) => TaskStatus::Done,
             (None, None) => TaskStatus::Todo,
         })

@@ -1,5 +1,6 @@
 //! `decide`: turns a command and a view of the store into changes and an answer.
 
+mod acceptance;
 mod again;
 mod ahead;
 mod applied;
@@ -207,7 +208,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
             draft.approve(ids, &verdict)
         }
         Command::ApproveAhead { task, call, hash } => draft.approve_ahead(task, call.as_ref(), hash),
-        Command::Reject { ids, reason } => draft.reject(ids, reason.as_deref()),
+        Command::Reject { ids, reason, rework } => draft.reject(ids, reason.as_deref(), rework.as_deref()),
         Command::ExpireApprovals { tasks } => draft.expire_questions(tasks),
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
         Command::PolicyKnown { tasks } => draft.policy_known(tasks),

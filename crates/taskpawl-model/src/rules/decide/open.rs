@@ -14,7 +14,7 @@ use crate::rules::failure::Problem;
 use crate::rules::flow::{self, SURPLUS};
 use crate::task::limits::needs_opening;
 use crate::task::record::{CallRecord, Item, Node, Progress, StatusKind, TaskBody, TaskRecord, Work};
-use crate::task::spec::{CallSpec, TaskSpec};
+use crate::task::spec::{Approval, CallSpec, TaskSpec};
 use crate::task::status::{Cause, TaskStatus};
 use crate::task::trust::{UntrustedValue, ValueOrigins, add_values};
 use crate::value::{Key, Shared, TaskId};
@@ -368,10 +368,12 @@ struct Template<'t> {
 }
 
 impl<'t> Template<'t> {
-    /// Trigger, condition, list, approval and links stay with the parent: they decide about the list as a whole.
+    /// Trigger, condition, list, approval and links stay with the parent: they decide about the list as a whole. The approval of
+    /// results is for each item: the list itself has none of its own.
     fn new(parent: &'t TaskRecord, calls: &[CallRecord]) -> Self {
         let mut spec = TaskSpec::clone(&parent.spec);
-        (spec.trigger, spec.when, spec.for_each, spec.approval, spec.links) = Default::default();
+        spec.approval = spec.approval.filter(Approval::is_after);
+        (spec.trigger, spec.when, spec.for_each, spec.links) = Default::default();
         (spec.milestone, spec.not_before, spec.extra) = Default::default();
         Self { parent, spec, calls: template_calls(calls), shown: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! Rework: a failed verification goes back to the agent of the task, which corrects its work.
+//! Rework: a failed verification, or a result that a person rejects, goes back to the agent of the task, which corrects its work.
 
 use serde_json::Value;
 use taskpawl_text::{head, tail};
@@ -17,7 +17,7 @@ use crate::value::Key;
 const MAX_OUTPUT_BYTES: usize = 8 << 10;
 
 /// Longest text for the agent, in bytes: it is stored with the call.
-const MAX_FOUND_BYTES: usize = 32 << 10;
+pub(super) const MAX_FOUND_BYTES: usize = 32 << 10;
 
 impl Draft<'_> {
     /// Returns the positions of the calls in the order in which they start: the preparation, the work, its verifications, and the commit.
@@ -50,12 +50,7 @@ impl Draft<'_> {
         if !failed.iter().all(|call| is_correctable(call)) {
             return Ok(false);
         }
-        let is_agent = |call: &CallRecord| {
-            call.spec.part() == CallPart::Work
-                && call.spec.tool_name == AGENT_TOOL
-                && call.body.status == CallStatus::Succeeded
-        };
-        let Some(agent) = calls.iter().rposition(is_agent) else { return Ok(false) };
+        let Some(agent) = agent_of(calls) else { return Ok(false) };
         let (round, last) = match calls[agent].body.rework() {
             Some(rework) => (rework.round + 1, rework.last),
             None => (1, limit),
@@ -64,21 +59,26 @@ impl Draft<'_> {
             return Ok(false);
         }
         let found = failed.iter().map(|call| what_it_found(call)).collect::<Vec<_>>().join("\n\n");
-        let found = head(&found, MAX_FOUND_BYTES).to_owned();
-        let id = calls[agent].id.clone();
-        let is_sequential = record.spec.mode() == Mode::Sequential;
+        let found = Some(head(&found, MAX_FOUND_BYTES).to_owned());
+        self.begin_round(key, agent, &Rework { round, last, found, by: None })?;
+        Ok(true)
+    }
+
+    /// Starts a round in which the agent at a position corrects its work, and the calls after it begin from the beginning.
+    pub(super) fn begin_round(&mut self, key: Key, agent: usize, rework: &Rework) -> Decided<()> {
+        let is_sequential = self.look_at(key)?.spec.mode() == Mode::Sequential;
         for position in 0..self.calls(key)?.len() {
             let part = self.calls(key)?[position].spec.part();
             let is_after =
                 part > CallPart::Work || part == CallPart::Work && is_sequential && position > agent;
             if position == agent {
-                self.begin_rework(key, position, Rework { round, last, found: Some(found.clone()) })?;
+                self.begin_rework(key, position, rework.clone())?;
             } else if is_after {
-                self.begin_rework(key, position, Rework { round, last, found: None })?;
+                self.begin_rework(key, position, Rework { found: None, ..rework.clone() })?;
             }
         }
-        self.emit(Some(key), EventKind::SentBack { call: id, round, of: last })?;
-        Ok(true)
+        let call = self.calls(key)?[agent].id.clone();
+        self.emit(Some(key), EventKind::SentBack { call, round: rework.round, of: rework.last })
     }
 
     fn begin_rework(&mut self, key: Key, position: usize, rework: Rework) -> Decided<()> {
@@ -113,6 +113,14 @@ impl Draft<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the position of the last agent of a task, which corrects its work.
+pub(super) fn agent_of(calls: &[CallRecord]) -> Option<usize> {
+    let is_agent = |call: &CallRecord| {
+        !call.spec.verify && call.spec.tool_name == AGENT_TOOL && call.body.status == CallStatus::Succeeded
+    };
+    calls.iter().rposition(is_agent)
 }
 
 /// Returns whether other work may let a failed call succeed: it ran, and did not fail by a mistake of the plan.

@@ -219,6 +219,7 @@ impl Draft<'_> {
             expires_at: None,
             why: None,
             policy: None,
+            after: false,
         };
         self.set_state(key, TaskStatus::blocked(reason), Cause::Ask, None)?;
         self.answer.asked.push(key);
@@ -430,7 +431,7 @@ impl Draft<'_> {
     /// Finishes a task with only settled calls, or starts another round.
     fn complete(&mut self, key: Key, go_on: bool) -> Decided<()> {
         let spec = self.look_at(key)?.spec.clone();
-        let Some(repeat) = &spec.repeat else { return self.succeed(key) };
+        let Some(repeat) = &spec.repeat else { return self.accept(key) };
         let record = self.task(key)?;
         let calls = self.known_calls(key)?;
         let round = record.body.progress.round + 1;
@@ -438,7 +439,7 @@ impl Draft<'_> {
         let nothing_ran = calls.iter().all(|call| call.body.status == CallStatus::Skipped);
         let holds = flow::holds(self, &record, &calls, &repeat.until)?;
         match holds.map(|holds| holds.value) {
-            Ok(true) => self.succeed(key),
+            Ok(true) => self.accept(key),
             Err(problem) => self.fail_without_call(key, problem.failed("repeat.until"), Cause::Report),
             Ok(false) if round >= repeat.max => {
                 let until = &repeat.until;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::again::How;
 use super::fields::{
-    change_field, check_milestone, check_own_fields, check_rework, check_trigger, check_worktree, invalid,
-    read_fields, written_context,
+    change_field, check_approval_after, check_milestone, check_own_fields, check_rework, check_trigger,
+    check_worktree, invalid, read_fields, written_context,
 };
 use super::follow::{Standing, WHOLE};
 use crate::command::Restart;
@@ -176,6 +176,7 @@ impl Draft<'_> {
         let record = self.task(key)?;
         check_milestone(&record.spec, !self.calls(key)?.is_empty())?;
         check_rework(&record.spec, self.calls(key)?.iter().map(|call| &*call.spec))?;
+        check_approval_after(&record.spec, self.calls(key)?.iter().map(|call| &*call.spec))?;
         check_worktree(&record.spec, self.calls(key)?.iter().map(|call| &*call.spec))?;
         check_trigger(&record.id, &record.spec, !self.dependencies(key)?.is_empty())?;
         if changed.keys().any(|field| field == "toolCalls" || REFERRING.contains(&field.as_str())) {

@@ -62,6 +62,9 @@ impl Draft<'_> {
             return self.answer_tool(key, (&record.id, position), question, yes);
         }
         check_answer(&record, &open, yes.answer.as_ref())?;
+        if open.after {
+            return self.accept_result(key, &record, open, yes);
+        }
         let mut remarks =
             yes.answer.iter().map(|answer| format!("answer: {}", plain(answer))).collect::<Vec<_>>();
         if let Some(args) = yes.args {
@@ -163,10 +166,21 @@ impl Draft<'_> {
         self.emit(Some(key), EventKind::Updated { fields })
     }
 
-    pub(super) fn reject(&mut self, ids: &[String], reason: Option<&str>) -> Decided<()> {
+    /// Rejects tasks that ask, or sends their results back with the text of `rework`.
+    pub(super) fn reject(
+        &mut self,
+        ids: &[String],
+        reason: Option<&str>,
+        rework: Option<&str>,
+    ) -> Decided<()> {
         self.refuse_in_run("reject")?;
         for key in self.resolve_all(ids)? {
-            self.open_question(key)?;
+            let (record, open) = self.open_question(key)?;
+            if let Some(text) = rework {
+                self.send_result_back(key, &record, &open, text)?;
+                self.answer.tasks.push(record.id);
+                continue;
+            }
             for below in self.subtree(key)? {
                 self.refuse_taking(below)?;
             }
@@ -176,9 +190,12 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Cancels a task that asks, with its unfinished descendants.
+    /// Cancels a task that asks, with its unfinished descendants. A task whose result is rejected has failed.
     fn reject_one(&mut self, key: Key, reason: &str) -> Decided<()> {
         let text = reason.to_owned();
+        if Open::of(&self.task(key)?.body.state).is_some_and(|open| open.after) {
+            return self.reject_result(key, text);
+        }
         let state = TaskStatus::Cancelled { reason: Some(text.clone()) };
         self.set_state(key, state, Cause::Reject, Some(text.clone()))?;
         for below in self.subtasks(key)? {
@@ -230,7 +247,7 @@ impl Draft<'_> {
         let record = self.task(key)?;
         let now = self.now();
         let Some(open) = Open::of(&record.body.state).filter(|open| open.is_over(now)) else { return Ok(()) };
-        let question = self.question(key, &record, open.call.as_ref())?;
+        let question = self.question(key, &record, open.call.as_ref(), open.after)?;
         let end = open.expires_at.map(format_time).unwrap_or_default();
         // Questions of the policy are rejected by timeout, regardless of the author's default.
         match on_expiry(question.filter(|_| open.why.is_none())) {
@@ -243,7 +260,11 @@ impl Draft<'_> {
                 let (hash, policy) = (hash.clone(), policy.clone());
                 let granted = Granted { hash, by, at: now, answer, args: None, policy };
                 self.write_grant(key, &record, open.call.as_ref(), granted)?;
-                self.set_state(key, TaskStatus::Todo, Cause::Approve, Some(text))?;
+                if open.after {
+                    self.succeed(key, Cause::Approve, Some(text))?;
+                } else {
+                    self.set_state(key, TaskStatus::Todo, Cause::Approve, Some(text))?;
+                }
             }
         }
         self.settle()
@@ -254,7 +275,11 @@ impl Draft<'_> {
         key: Key,
         record: &TaskRecord,
         call: Option<&CallId>,
+        after: bool,
     ) -> Decided<Option<Question>> {
+        if after {
+            return Ok(record.spec.approval_after().cloned());
+        }
         let position = self.position_of(key, call)?;
         let call =
             position.map(|position| self.calls(key).map(|calls| calls[position].clone())).transpose()?;
@@ -320,6 +345,6 @@ fn is_yes(answer: &Value) -> bool {
     *answer == Value::Bool(true) || answer.as_str().is_some_and(|text| text.eq_ignore_ascii_case("yes"))
 }
 
-fn plain(value: &Value) -> String {
+pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

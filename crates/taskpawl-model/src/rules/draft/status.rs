@@ -47,7 +47,7 @@ impl Draft<'_> {
         to: &TaskStatus,
         cause: Cause,
     ) -> Decided<Option<Period>> {
-        if *to != TaskStatus::Done || !matches!(cause, Cause::Report | Cause::Done) {
+        if *to != TaskStatus::Done || !matches!(cause, Cause::Report | Cause::Done | Cause::Approve) {
             return Ok(None);
         }
         let started = record.body.started_at.unwrap_or(self.now());

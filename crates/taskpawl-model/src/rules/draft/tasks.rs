@@ -102,7 +102,7 @@ impl Draft<'_> {
             let record = self.task(parent)?;
             // If only the policy asks about a list, each of its calls carries an approval of its own, so changed work
             // cannot use it.
-            let is_asked_alone = record.spec.for_each.is_some() && record.spec.approval.is_none();
+            let is_asked_alone = record.spec.for_each.is_some() && record.spec.approval_before().is_none();
             if is_open && record.body.progress.approval.is_some() && !is_asked_alone {
                 self.close(parent)?;
             }
