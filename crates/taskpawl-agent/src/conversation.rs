@@ -32,6 +32,8 @@ pub(crate) struct Wishes {
     pub(crate) rework: Option<SentBack>,
     /// The session of another call to go on with.
     pub(crate) resume: Option<String>,
+    /// True if calls that follow go on with the session, so that it is not copied.
+    pub(crate) is_shared: bool,
     /// The schema of the answer.
     pub(crate) schema: Option<Value>,
     /// The mode of the session.
@@ -138,7 +140,7 @@ impl<'a> Conversation<'a> {
         if !self.record.session.is_empty() {
             opened = self.load_session(capabilities).await?;
         } else if let Some(session) = &wishes.resume {
-            opened = self.adopt_session(capabilities, session).await?;
+            opened = self.adopt_session(capabilities, session, wishes.is_shared).await?;
         }
         let is_continued = opened.is_some() && self.record.is_prompted;
         let opened = match opened {
@@ -151,13 +153,16 @@ impl<'a> Conversation<'a> {
         Ok(is_continued)
     }
 
-    /// Goes on with the session of another call: in a copy of it where the agent can make one, so that others may go on with it, too.
+    /// Goes on with the session of another call: in a copy of it where the agent can make one, so that others may go on with it, too. A
+    /// shared session is not copied.
     async fn adopt_session(
         &mut self,
         capabilities: &Value,
         session: &str,
+        is_shared: bool,
     ) -> Result<Option<Value>, ToolError> {
-        let can_fork = capabilities.pointer("/sessionCapabilities/fork").is_some_and(|fork| !fork.is_null());
+        let fork = capabilities.pointer("/sessionCapabilities/fork");
+        let can_fork = !is_shared && fork.is_some_and(|fork| !fork.is_null());
         session.clone_into(&mut self.record.session);
         let opened = if can_fork {
             self.fork_session(session).await?

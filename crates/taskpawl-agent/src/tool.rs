@@ -39,7 +39,7 @@ struct Args {
     mode: Option<String>,
     max_turns: Option<u32>,
     max_cost: Option<f64>,
-    /// `fresh`, or an object with the id of a session.
+    /// `fresh`, `shared`, or an object with the id of a session.
     session: Option<Value>,
 }
 
@@ -56,10 +56,10 @@ impl AgentTool {
                 "mode": {"type": "string", "minLength": 1, "description": "A mode of the agent, such as `plan`."},
                 "session": {
                     "anyOf": [
-                        {"enum": ["fresh"]},
+                        {"enum": ["fresh", "shared"]},
                         {"type": "object", "properties": {"resume": {"type": "string", "minLength": 1}}, "required": ["resume"], "additionalProperties": false},
                     ],
-                    "description": "The conversation: `fresh` (the default), or `{resume: ID}` with the id of a session, such as `tasks.TASK.result.session`.",
+                    "description": "The conversation: `fresh` (the default), `shared` with all calls of the plan that say so, or `{resume: TASK}` to go on with that of a task.",
                 },
                 "maxTurns": {"type": "integer", "minimum": 1, "maximum": 100, "description": "The most prompts of the call, with those that repair an answer; by default 3."},
                 "maxCost": {"type": "number", "exclusiveMinimum": 0, "description": "The highest cost of the call, in the unit of the agent. An agent that reports no cost fails with it."},
@@ -127,10 +127,18 @@ impl Tool for AgentTool {
         let args: Args = serde_json::from_value(args)?;
         let agent = self.agent(args.using.as_deref())?;
         check_grants(&agent, &cx)?;
+        let is_shared = args.session.as_ref().is_some_and(|session| session == "shared");
+        let resume = if is_shared {
+            let Some(sessions) = &cx.shared_sessions else { return Err(not_shared()) };
+            sessions.get(&agent.name).cloned()
+        } else {
+            args.session.and_then(|session| Some(session.get("resume")?.as_str()?.to_owned()))
+        };
         let wishes = Wishes {
             prompt: prompt(&cx, args.prompt, args.files).await?,
             rework: cx.rework.clone(),
-            resume: args.session.and_then(|session| Some(session.get("resume")?.as_str()?.to_owned())),
+            resume,
+            is_shared,
             schema: args.schema,
             mode: args.mode,
             max_turns: args.max_turns,
@@ -150,6 +158,12 @@ impl Tool for AgentTool {
         connection.close().await;
         outcome
     }
+}
+
+/// Returns the error of a call that shares a conversation without the resource by which tasks take turns.
+fn not_shared() -> ToolError {
+    let message = "`session: shared` has to be written out in the call, in a plan or a task with `resources: [agent-session]`";
+    ToolError::failed(message).with_class("invalid_args").terminal()
 }
 
 /// Returns the name under which a person grants what the agent of a call needs.

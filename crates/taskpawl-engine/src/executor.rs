@@ -41,6 +41,7 @@ use crate::output::{KEPT_BYTES, Output, StoredResult};
 use crate::remembered::{is_model, widening};
 use crate::scans::{CallScans, sandbox_of};
 use crate::secrets::{self, ShellNames, redactor};
+use crate::shared_sessions;
 use crate::spans::{RunSpan, TaskSpans};
 use crate::unpassed;
 use crate::variables::{RunVariables, VariableValues};
@@ -263,6 +264,10 @@ impl Executor {
             let (entered, tree) = run_context.enter(&started, files, &mut context).await;
             context.artifact_dirs = run_context.artifact_dirs(&started).await;
             let of_artifacts = run_context.widening_for_artifacts(context.artifact_dirs.as_deref());
+            match shared_sessions::of_call(call_manager, &started).await {
+                Ok(sessions) => context.shared_sessions = sessions,
+                Err(error) => context.warn(format!("the shared conversation is unknown: {error}")),
+            }
             let broker = Broker::open(call_manager, vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;

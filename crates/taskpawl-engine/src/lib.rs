@@ -57,6 +57,7 @@ mod scans;
 mod secret_variables;
 mod secrets;
 mod sending;
+mod shared_sessions;
 mod spans;
 mod summary;
 mod temporary;

@@ -103,6 +103,8 @@ pub struct CallContext {
     pub questions: Option<SharedQuestions>,
     /// The text that sent the call back: it corrects the work of its earlier start.
     pub rework: Option<SentBack>,
+    /// The sessions of the conversations that calls of the plan share, by the name of the agent; `None` if the call shares none.
+    pub shared_sessions: Option<BTreeMap<String, String>>,
     /// Worktrees of tasks, for the tools that commit and merge; `None` for other tools. See [`TaskWorktrees`](crate::TaskWorktrees).
     pub worktrees: Option<SharedWorktrees>,
     /// Receives the artifacts of the call. See [`artifact`](Self::artifact).
@@ -233,6 +235,7 @@ impl CallContext {
             journal: None,
             questions: None,
             rework: None,
+            shared_sessions: None,
             worktrees: None,
             artifacts: None,
             artifact_dirs: None,

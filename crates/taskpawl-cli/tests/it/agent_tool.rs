@@ -215,3 +215,104 @@ fn a_call_goes_on_in_the_session_of_another_task_or_in_a_copy_of_it() {
     let [b, _] = prompts_of_sessions(&json!({"loadSession": false}));
     assert_eq!(b["text"], "[[\"b\"]]", "an agent that cannot go on starts over");
 }
+
+#[test]
+fn a_task_that_is_named_gives_its_session_and_a_shared_one_is_not_copied() {
+    let scene = Scene::new(&json!([]), "");
+    scene.0.file("scenario.json", &json!({"turns": [[{"prompts": 1}]], "fork": true}).to_string());
+    let task = |id: &str, needs: &[&str], session: Value| {
+        let agent = json!({"prompt": id, "session": session});
+        json!({"id": id, "needs": needs, "calls": [{"agent": agent}, {"run": "true"}]})
+    };
+    let named = [task("a", &[], json!("fresh")), task("b", &["a"], json!({"resume": "a"}))];
+    scene.0.file("p.json", &json!({"name": "p", "tasks": named}).to_string());
+    scene.0.run(&["run-all-ready", "--plan", "p.json"]).ok();
+    let result = |id: &str| {
+        let shown = scene.0.run(&["show", id, "--json"]).ok().json()["data"].clone();
+        shown["metadata"]["toolCalls"][0]["result"].clone()
+    };
+    assert_eq!((&result("b")["text"], &result("b")["session"]), (&json!("[[\"a\"], [\"b\"]]"), &json!("s2")));
+
+    // Nothing orders them, and yet they work one after the other in one conversation.
+    let shared = ["d", "e", "f"].map(|id| task(id, &[], json!("shared")));
+    scene.0.file("q.json", &json!({"name": "q", "tasks": shared}).to_string());
+    scene.0.run(&["run-all-ready", "--plan", "q.json", "--jobs", "3"]).ok();
+    let results = ["d", "e", "f"].map(result);
+    assert!(results.iter().all(|result| result["session"] == "s3"), "{results:?}");
+    let longest = results.iter().map(|result| result["text"].as_str().unwrap().len()).max();
+    let all = results.iter().find(|result| result["text"].as_str().map(str::len) == longest).unwrap();
+    let prompts: Vec<Vec<String>> = serde_json::from_str(all["text"].as_str().unwrap()).unwrap();
+    assert_eq!(prompts.len(), 3, "{prompts:?}");
+}
+
+#[test]
+fn a_person_sends_a_result_back_to_the_agent_and_accepts_the_next_one() {
+    if !may_decide() {
+        return;
+    }
+    let turns =
+        json!([[{"make": "draft"}, {"say": "the draft is there"}], [{"make": "final"}, {"prompts": 1}]]);
+    let scene = Scene::new(&turns, "");
+    let cli = &scene.0;
+    let agent = json!({"agent": {"prompt": "write both"}});
+    let task =
+        json!({"id": "t", "call": agent, "verify": {"run": "test -e draft"}, "approval": {"after": true}});
+    cli.file(
+        "p.json",
+        &json!({"name": "p", "tasks": [task, {"id": "u", "needs": "t", "run": "true"}]}).to_string(),
+    );
+    let asked = cli.run(&["run-all-ready", "--plan", "p.json"]);
+    assert_eq!(asked.code, Some(3), "{asked}");
+    let shown = cli.run(&["show", "t"]).ok().stdout;
+    for part in ["Is the result accepted?", "the draft is there", "taskpawl reject t --rework TEXT"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert_ne!(cli.run(&["reject", "t", "--rework", "x"]).code, Some(0), "it takes a person");
+    cli.by_person(&["reject", "t", "--rework", "also write final"]).ok();
+    assert_eq!(cli.run(&["run-all-ready", "--plan", "p.json"]).code, Some(3));
+    let call = scene.tool_call();
+    assert_eq!((&call["result"]["session"], &call["result"]["turns"]), (&json!("s1"), &json!(2)));
+    let text = call["result"]["text"].as_str().unwrap();
+    assert!(text.contains("a person read its result") && text.contains("also write final"), "{text}");
+    cli.by_person(&["approve", "t"]).ok();
+    let last = cli.run(&["run-all-ready", "--plan", "p.json"]).ok();
+    let call = scene.tool_call();
+    assert_eq!((&call["attempts"], &call["status"]), (&json!(2), &json!("succeeded")), "{last}");
+    let history = cli.run(&["history", "t"]).ok().stdout;
+    assert!(history.contains("sent back: also write final"), "{history}");
+}
+
+#[test]
+fn an_agent_with_plan_access_reads_and_adds_as_its_call_and_no_more() {
+    let add = json!({"name": "task_add", "arguments": {"name": "Found", "id": "found", "run": "echo found"}});
+    let show = json!({"name": "plan_show", "arguments": {}});
+    let claim = json!({"name": "task_update", "arguments": {"id": "hand", "action": "claim"}});
+    let turns = json!([[{"mcp": [add, show, claim]}]]);
+    let plan = |access: &str| {
+        let calls = json!([{"agent": {"prompt": "look"}, "planAccess": access}]);
+        json!({"name": "p", "tasks": [{"id": "t", "calls": calls}, {"id": "hand", "needs": "t"}]})
+    };
+    let run = |access: &str| {
+        let scene = Scene::new(&turns, "");
+        scene.0.file("p.json", &plan(access).to_string());
+        let ran = scene.0.run(&["run-all-ready", "--plan", "p.json"]);
+        let text = scene.tool_call()["result"]["text"].clone();
+        let text = text.as_str().unwrap_or_else(|| panic!("{ran}: {}", scene.tool_call()));
+        let answers: Vec<Value> = serde_json::from_str(text).unwrap();
+        (scene, answers)
+    };
+    let (scene, answers) = run("add");
+    assert_eq!(answers[0]["structuredContent"]["task"]["id"], "found", "{}", answers[0]);
+    assert!(answers[1].to_string().contains("found"), "{}", answers[1]);
+    assert_eq!(answers[2]["isError"], true, "{}", answers[2]);
+    // It is a task of a model, in the plan of the call, and asks before it runs.
+    let shown = scene.0.run(&["show", "found", "--json"]).ok().json()["data"].clone();
+    assert_eq!(
+        (&shown["plan"], &shown["blockedReason"]["type"]),
+        (&json!("p"), &json!("approval")),
+        "{shown}"
+    );
+    let (scene, answers) = run("read");
+    assert_eq!((&answers[0]["isError"], answers[1]["isError"] != json!(true)), (&json!(true), true));
+    assert_ne!(scene.0.run(&["show", "found"]).code, Some(0));
+}

@@ -367,6 +367,14 @@ pub enum PlanProblem {
         /// The other task.
         other: String,
     },
+    /// A task whose session another one cannot go on with.
+    #[error("`{task}` has no session to go on with: {why}")]
+    NoSession {
+        /// The task.
+        task: String,
+        /// The reason.
+        why: &'static str,
+    },
     /// Two fields that cannot be combined.
     #[error("`{field}` cannot be combined with `{with}`")]
     NotWith {
@@ -447,6 +455,7 @@ impl PlanProblem {
             Self::NoItem { .. } => "no_item",
             Self::OwnResult { .. } => "own_result",
             Self::NoDependency { .. } => "no_dependency",
+            Self::NoSession { .. } => "no_session",
             Self::NotWith { .. } => "not_with",
             Self::ParamType { .. } => "param_type",
             Self::Capacity { .. } => "capacity",

@@ -368,7 +368,7 @@ fn saved_as(call: &CallSpec) -> Option<String> {
 
 impl Linker<'_, '_> {
     /// Returns the draft to which `text` refers in an expression; `None` if only the store can tell.
-    fn refer(
+    pub(super) fn refer(
         &self,
         number: usize,
         text: &str,

@@ -7,14 +7,14 @@ use taskpawl_text::nearest;
 
 use super::draft::{Draft, Place, Reference, Subtask};
 use super::reader::{Reader, push_index, push_key};
-use super::{PlanError, PlanProblem, PlanTask, cycle, expressions};
+use super::{PlanError, PlanProblem, PlanTask, cycle, expressions, sessions};
 use crate::advice::hint::Hint;
 use crate::value::{TaskId, check_id};
 use taskpawl_json::Position;
 
 /// Resolves the references of the drafts and returns the tasks, each after its parent.
 pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
-    let drafts = mem::take(&mut reader.drafts);
+    let mut drafts = mem::take(&mut reader.drafts);
     let mut linker = Linker::new(&drafts, reader.listed);
     linker.check_names();
     linker.find_parents();
@@ -25,11 +25,15 @@ pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
     // Otherwise unresolved references would be reported twice.
     let is_linked = linker.errors.is_empty();
     reader.errors.append(&mut linker.errors);
-    let names = if is_linked { expressions::check(reader, &linker) } else { Vec::new() };
+    let mut names = if is_linked { expressions::check(reader, &linker) } else { Vec::new() };
+    let resumed = if is_linked { sessions::resolve(reader, &linker, &mut names) } else { Vec::new() };
     if !is_linked {
         expressions::check_syntax(reader);
     }
     let Linker { parents, needs, outside, .. } = linker;
+    for session in resumed {
+        session.write(&mut drafts);
+    }
     if !reader.errors.is_empty() {
         // Further checks look at each task on its own.
         let unlinked = |(draft, needs_outside): (Draft, _)| PlanTask { needs_outside, ..draft.task };
@@ -42,7 +46,7 @@ pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
 pub(super) struct Linker<'d, 'n> {
     pub(super) drafts: &'d [Draft<'n>],
     /// True if the text is the list of tasks itself, without the field `tasks`.
-    listed: bool,
+    pub(super) listed: bool,
     errors: Vec<PlanError>,
     pub(super) ids: HashMap<&'d str, usize>,
     pub(super) names: HashMap<&'d str, Named>,

@@ -22,6 +22,7 @@ mod reader;
 mod reliance;
 mod scalar;
 mod schedule;
+mod sessions;
 mod site;
 mod sites;
 mod task;

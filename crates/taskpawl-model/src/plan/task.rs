@@ -89,6 +89,7 @@ impl<'n> Reader<'n> {
         self.artifacts(&mut draft, entries);
         self.setups(&mut draft, entries);
         self.fill_calls(&mut draft, entries);
+        self.share_session(&mut draft);
         self.check(&mut draft);
         self.end_in_worktree(&mut draft);
         self.drafts.push(draft);

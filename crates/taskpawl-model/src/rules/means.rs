@@ -101,7 +101,7 @@ pub(crate) fn capacity(capacities: &BTreeMap<String, u32>, name: &str) -> u32 {
 /// Returns the first resource of which a task needs more than its capacity.
 pub(crate) fn too_much(spec: &TaskSpec, capacities: &BTreeMap<String, u32>) -> Option<(String, Amount)> {
     let amount = |units: u32, name: &str| Amount { units, of: capacity(capacities, name) };
-    let mut wanted = spec.wanted_resources().map(|(name, units)| {
+    let mut wanted = spec.wanted_resources(None).map(|(name, units)| {
         let amount = amount(units, &name);
         (name, amount)
     });

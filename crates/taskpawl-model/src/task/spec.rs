@@ -176,6 +176,9 @@ pub const ARTIFACTS_CALL: &str = "artifacts";
 /// The tool whose calls take part in a rework.
 pub const AGENT_TOOL: &str = "agent";
 
+/// The resource that tasks of a plan hold while their agents work in the conversation that they share.
+pub const SESSION_RESOURCE: &str = "agent-session";
+
 /// The assignee that stands for any person.
 pub(crate) const PERSON: &str = "person";
 
@@ -275,9 +278,13 @@ pub struct TaskSpec {
 }
 
 impl TaskSpec {
-    /// Returns the units that it needs of each resource. The slots of workers with a label of `runsOn` are a resource, too.
-    pub fn wanted_resources(&self) -> impl Iterator<Item = (String, u32)> {
-        let resources = self.resources.iter().map(|(name, units)| (name.clone(), *units));
+    /// Returns the units that it needs of each resource, as a task of `plan`. The slots of workers with a label of `runsOn` are a
+    /// resource, too. Each plan has a shared conversation of its own.
+    pub fn wanted_resources(&self, plan: Option<&str>) -> impl Iterator<Item = (String, u32)> {
+        let resources = self.resources.iter().map(move |(name, units)| match plan {
+            Some(plan) if name == SESSION_RESOURCE => (format!("{name}:{plan}"), *units),
+            _ => (name.clone(), *units),
+        });
         let labels = self.runs_on.iter().filter(|label| *label != LOCAL_LABEL);
         resources.chain(labels.map(|label| (format!("{WORKER_RESOURCE}{label}"), 1)))
     }

@@ -224,7 +224,7 @@ fn unrunnable_tasks(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult
     let mut lacking_tasks = Vec::new();
     for key in ready {
         let Some(task) = view.task(*key)? else { continue };
-        if known.is_none() && task.spec.wanted_resources().next().is_some() {
+        if known.is_none() && task.spec.wanted_resources(None).next().is_some() {
             known = Some(capacities(view, &means.capacities)?);
         }
         let capacities = known.as_ref().unwrap_or(&means.capacities);

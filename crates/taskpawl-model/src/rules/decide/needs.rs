@@ -136,7 +136,7 @@ impl Draft<'_> {
         capacities: &BTreeMap<String, u32>,
     ) -> Decided<Needs> {
         let of = |name: &String| means::capacity(capacities, name);
-        let wanted = record.spec.wanted_resources().filter(|(_, units)| *units > 0);
+        let wanted = record.spec.wanted_resources(record.plan.as_deref()).filter(|(_, units)| *units > 0);
         let resources = wanted.map(|(name, units)| {
             let amount = Amount { units, of: of(&name) };
             (name, amount)
@@ -233,7 +233,7 @@ impl Draft<'_> {
 
 impl Holder {
     fn new(key: Key, is_own: bool, record: &TaskRecord, parent: Option<Key>) -> Self {
-        let resources = record.spec.wanted_resources().collect();
+        let resources = record.spec.wanted_resources(record.plan.as_deref()).collect();
         Self { key, is_own, resources, writes: held_paths(record), parent, ending: None }
     }
 

@@ -118,7 +118,9 @@ impl Draft<'_> {
 /// Returns the position of the last agent of a task, which corrects its work.
 pub(super) fn agent_of(calls: &[CallRecord]) -> Option<usize> {
     let is_agent = |call: &CallRecord| {
-        !call.spec.verify && call.spec.tool_name == AGENT_TOOL && call.body.status == CallStatus::Succeeded
+        call.spec.part() == CallPart::Work
+            && call.spec.tool_name == AGENT_TOOL
+            && call.body.status == CallStatus::Succeeded
     };
     calls.iter().rposition(is_agent)
 }

@@ -5,6 +5,7 @@ mod faulty;
 mod forms;
 mod hostile;
 mod long_form;
+mod sessions;
 mod sizes;
 
 use taskpawl_model::plan::{Plan, Position, parse_plan};
