@@ -10,6 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::pipe;
 
 use crate::definition::AgentDefinition;
+use crate::plan_server::PlanServer;
 use crate::words::{last_lines, plain};
 
 /// Longest message, in bytes. Agents send whole files in one.
@@ -51,15 +52,19 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Starts the program of an agent in the sandbox of the call.
-    pub(crate) async fn open(agent: &AgentDefinition, cx: &CallContext) -> Result<Self, ToolError> {
+    pub(crate) async fn open(
+        agent: &AgentDefinition,
+        cx: &CallContext,
+        plan: Option<&PlanServer>,
+    ) -> Result<Self, ToolError> {
         let program = Program {
-            argv: agent.argv.clone(),
+            argv: plan.map_or_else(|| agent.argv.clone(), |plan| plan.relayed(&agent.argv)),
             cwd: cx.dir.clone(),
             environment: cx.program_environment(filled(&agent.env, cx).await?),
             stdin: None,
             output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
             sandbox: cx.sandbox.clone(),
-            handover: None,
+            handover: plan.and_then(|_| cx.handover()),
         };
         let denials = Denials::of(cx, &program);
         let mut piped = match cx.programs.start_piped(program, cx.deadline).await {

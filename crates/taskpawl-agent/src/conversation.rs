@@ -8,6 +8,7 @@ use crate::answer;
 use crate::connection::{Connection, RequestError};
 use crate::definition::{AgentDefinition, AgentHost};
 use crate::files::FileRequest;
+use crate::plan_server::PlanServer;
 use crate::record::Record;
 use crate::refused::Refused;
 use crate::transcript::Transcript;
@@ -51,6 +52,8 @@ pub(crate) struct Conversation<'a> {
     host: &'a dyn AgentHost,
     agent: &'a AgentDefinition,
     connection: &'a mut Connection,
+    /// The MCP servers of the session.
+    servers: Value,
     log: Transcript,
     record: Record,
     usage: Usage,
@@ -70,7 +73,7 @@ impl<'a> Conversation<'a> {
     pub(crate) async fn new(
         (cx, host): (&'a CallContext, &'a dyn AgentHost),
         agent: &'a AgentDefinition,
-        connection: &'a mut Connection,
+        (connection, plan): (&'a mut Connection, Option<&PlanServer>),
     ) -> Result<Self, ToolError> {
         let log = Transcript::begin(cx)?;
         let record = Record::read(cx, &agent.name).await.unwrap_or_default();
@@ -81,6 +84,7 @@ impl<'a> Conversation<'a> {
             host,
             agent,
             connection,
+            servers: plan.map_or_else(|| json!([]), |plan| json!([plan.server()])),
             log,
             record,
             usage,
@@ -178,7 +182,7 @@ impl<'a> Conversation<'a> {
 
     async fn fork_session(&mut self, session: &str) -> Result<Option<Value>, ToolError> {
         let name = &self.agent.name;
-        let params = json!({"sessionId": session, "cwd": self.cx.dir, "mcpServers": []});
+        let params = json!({"sessionId": session, "cwd": self.cx.dir, "mcpServers": self.servers});
         self.is_replay = true;
         let forked = self.request("session/fork", &params).await?;
         self.is_replay = false;
@@ -202,7 +206,8 @@ impl<'a> Conversation<'a> {
     async fn load_session(&mut self, capabilities: &Value) -> Result<Option<Value>, ToolError> {
         let name = &self.agent.name;
         let problem = if capabilities["loadSession"] == true {
-            let params = json!({"sessionId": self.record.session, "cwd": self.cx.dir, "mcpServers": []});
+            let params =
+                json!({"sessionId": self.record.session, "cwd": self.cx.dir, "mcpServers": self.servers});
             self.is_replay = true;
             let loaded = self.request("session/load", &params).await?;
             self.is_replay = false;
@@ -222,7 +227,7 @@ impl<'a> Conversation<'a> {
     }
 
     async fn new_session(&mut self) -> Result<Value, ToolError> {
-        let params = json!({"cwd": self.cx.dir, "mcpServers": []});
+        let params = json!({"cwd": self.cx.dir, "mcpServers": self.servers});
         let opened = self.request("session/new", &params).await?;
         let opened = opened.map_err(|refused| refused.into_error(&self.agent.name))?;
         let session = text(&opened, "sessionId");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 use taskpawl_tools::{Decision, NamedGrant};
@@ -28,6 +29,11 @@ pub trait AgentHost: Send + Sync + Debug {
     /// # Errors
     /// There is none, or more than one without a name. The text says so, with a hint.
     fn agent(&self, name: Option<&str>) -> Result<AgentDefinition, String>;
+
+    /// Returns the program `taskpawl`, which serves the plan of a call to its agent; without it, calls of `agent` have no `planAccess`.
+    fn plan_program(&self) -> Option<PathBuf> {
+        None
+    }
 
     /// Decides on an action of an agent, described as a call of a built-in tool. `is_confined` is true if the sandbox holds the
     /// agent. The text is the reason, unless the action simply runs.

@@ -14,6 +14,7 @@ mod connection;
 mod conversation;
 mod definition;
 mod files;
+mod plan_server;
 mod probe;
 mod record;
 mod refused;

@@ -53,7 +53,7 @@ impl Tool for AgentProbe {
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let agent = self.host.agent(args["using"].as_str()).map_err(ToolError::failed)?;
-        let mut connection = Connection::open(&agent, &cx).await?;
+        let mut connection = Connection::open(&agent, &cx, None).await?;
         let answered = cx.until_interrupted(initialize(&mut connection)).await.and_then(|answer| answer);
         connection.close().await;
         let initialized = answered?.map_err(|refused| refused.into_error(&agent.name))?;

@@ -14,6 +14,7 @@ use taskpawl_tools::{
 use crate::connection::Connection;
 use crate::conversation::{Conversation, Wishes, text_block};
 use crate::definition::{AgentDefinition, AgentHost};
+use crate::plan_server::PlanServer;
 
 /// The name of the tool.
 const NAME: &str = "agent";
@@ -100,8 +101,7 @@ impl Tool for AgentTool {
     }
 
     fn reaches_plan(&self) -> bool {
-        // Programs in between, such as node, do not pass descriptors on.
-        false
+        self.host.plan_program().is_some()
     }
 
     fn kit(&self, args: &Value) -> Option<String> {
@@ -144,10 +144,13 @@ impl Tool for AgentTool {
             max_turns: args.max_turns,
             max_cost: args.max_cost,
         };
-        let mut connection = Connection::open(&agent, &cx).await?;
+        let program = self.host.plan_program().filter(|_| cx.plan.is_some());
+        let plan = program.map(|program| PlanServer::of(&cx, program));
+        let mut connection = Connection::open(&agent, &cx, plan.as_ref()).await?;
         let mut session = String::new();
         let outcome = {
-            let mut conversation = Conversation::new((&cx, &*self.host), &agent, &mut connection).await?;
+            let mut conversation =
+                Conversation::new((&cx, &*self.host), &agent, (&mut connection, plan.as_ref())).await?;
             let outcome = cx.until_interrupted(conversation.run(&wishes)).await.and_then(|outcome| outcome);
             conversation.session().clone_into(&mut session);
             outcome

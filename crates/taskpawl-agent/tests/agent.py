@@ -6,11 +6,13 @@ chooses the turn; the last turn is for all that follow. Sessions are kept in `se
 
 import json
 import os
+import subprocess
 import sys
 import time
 
 SCENARIO = json.load(open(sys.argv[1]))
 STORE = "sessions.json"
+SERVERS = []
 next_id = 0
 
 
@@ -60,6 +62,29 @@ def say(session, text):
     update(session, "agent_message_chunk", content={"type": "text", "text": text})
 
 
+def talk(calls):
+    """Starts the first MCP server of the session as agents do, without further descriptors, and calls its tools."""
+    server = SERVERS[0]
+    own = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    env = {**own, **{variable["name"]: variable["value"] for variable in server["env"]}}
+    started = subprocess.Popen([server["command"], *server["args"]], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def call(number, method, params):
+        started.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+        started.stdin.flush()
+        while True:
+            message = json.loads(started.stdout.readline())
+            if message.get("id") == number:
+                return message.get("result", message.get("error"))
+
+    call(0, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})
+    started.stdin.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + "\n")
+    answers = [call(number + 1, "tools/call", params) for number, params in enumerate(calls)]
+    started.stdin.close()
+    started.wait()
+    return answers
+
+
 def act(session, action, prompts):
     """Does one action. Returns the end of the turn if it ends it."""
     kind, value = next(iter(action.items()))
@@ -83,6 +108,8 @@ def act(session, action, prompts):
     elif kind in ("fs/read_text_file", "fs/write_text_file", "terminal/create"):
         answer = ask(kind, {"sessionId": session, **value})
         say(session, json.dumps(answer.get("result", answer.get("error"))))
+    elif kind == "mcp":
+        say(session, json.dumps(talk(value)))
     elif kind == "spawn":
         os.spawnlp(os.P_NOWAIT, "sleep", "sleep", str(value))
     elif kind == "make":
@@ -126,6 +153,7 @@ def prompt(session, blocks):
 
 
 def answer(method, params):
+    SERVERS.extend(params.get("mcpServers", []))
     if method in SCENARIO.get("answers", {}):
         return SCENARIO["answers"][method]
     if method == "initialize":

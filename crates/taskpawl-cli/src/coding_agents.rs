@@ -157,6 +157,11 @@ impl AgentHost for CodingAgents {
         }
     }
 
+    fn plan_program(&self) -> Option<PathBuf> {
+        // The sandbox shows it to programs.
+        std::env::current_exe().ok()
+    }
+
     fn decide(&self, tool: &str, args: &Map<String, Value>, is_confined: bool) -> (Decision, Option<String>) {
         let policy = if is_confined { &self.sandboxed } else { &self.policy };
         policy.authorize(&PolicyCall { tool, args, origin: CallOrigin::Agent, sandbox: None })

@@ -15,6 +15,7 @@ use crate::error::CliError;
 use crate::global::Global;
 use crate::nested_call;
 use crate::output::{self, Output};
+use crate::plan_relay;
 use crate::text::Paint;
 
 /// Runs the command line and returns the exit code.
@@ -24,6 +25,11 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
         && (word == "--version" || word == "-V")
     {
         return print_version(&environment);
+    }
+    if let [_, word, rest @ ..] = words.as_slice()
+        && word == plan_relay::WORD
+    {
+        return plan_relay::main(&environment, rest);
     }
     let cli = match understood(&words) {
         Ok(cli) => cli,

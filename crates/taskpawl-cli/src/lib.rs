@@ -45,6 +45,7 @@ mod page_commands;
 mod person;
 mod pin;
 mod plan_library;
+mod plan_relay;
 mod planner;
 #[cfg(test)]
 mod reference;

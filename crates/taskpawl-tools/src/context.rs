@@ -255,7 +255,7 @@ impl CallContext {
     }
 
     /// Returns the descriptor that programs of the call inherit in addition to their standard streams.
-    pub(crate) fn handover(&self) -> Option<Handover> {
+    pub fn handover(&self) -> Option<Handover> {
         let descriptor = Arc::clone(self.plan.as_ref()?);
         Some(Handover { descriptor, variable: PLAN_VARIABLE })
     }

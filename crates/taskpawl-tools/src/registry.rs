@@ -198,7 +198,7 @@ impl RegisteredTool {
         Err(ToolError::InvalidArgs {
             tool: self.spec().name.clone(),
             field: "planAccess".to_owned(),
-            problem: "is only for tools that start a program for each call: `shell`, `exec`, and custom tools in `[tools.NAME]`; remove it"
+            problem: "is only for tools that start a program for each call: `shell`, `exec`, `agent`, and custom tools in `[tools.NAME]`; remove it"
                 .to_owned(),
         })
     }

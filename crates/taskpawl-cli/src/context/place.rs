@@ -73,8 +73,13 @@ pub(crate) fn made_text(place: &StorePlacement, kind: RootKind) -> String {
     format!("made {} a taskpawl project: it is {kind}{again}", quoted(&place.root.display().to_string()))
 }
 
-/// Opens the inherited socket to the plan of the call that this process belongs to.
+/// Opens the socket to the plan of the call that this process belongs to: the inherited descriptor, or that of the relay at a path.
 fn plan_socket(descriptor: &str) -> Result<PlanSocket, CliError> {
+    if descriptor.starts_with('/') {
+        let problem = |error| format!("no relay to the plan of the call is at `{descriptor}`: {error}");
+        let found = PlanSocket::through(Path::new(descriptor)).map_err(problem);
+        return Ok(found.map_err(|problem| StoreError::OutOfReach { problem })?);
+    }
     let number =
         descriptor.parse().map_err(|_| format!("`TASKPAWL_FD` is `{descriptor}`, which is no number"));
     let found = number.and_then(|number| {
