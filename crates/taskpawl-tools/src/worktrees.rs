@@ -5,14 +5,15 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::context::CallContext;
 use crate::error::ToolError;
-use crate::registry::RegisteredTool;
 use crate::sandbox::CallSandbox;
 
-/// Commits and merges the work of tasks in git. The engine implements it. Its methods block.
+/// Commits and merges the work of tasks in git. The engine implements it. Its methods block, except those that are async.
+#[async_trait]
 pub trait TaskWorktrees: fmt::Debug + Send + Sync {
     /// Takes what the task has changed in its worktree into the index.
     ///
@@ -33,26 +34,29 @@ pub trait TaskWorktrees: fmt::Debug + Send + Sync {
     /// A task has no commit, or git refuses.
     fn join(&self, tasks: &[String], into: Option<&str>, resolved: &[String]) -> Result<Joining, ToolError>;
 
-    /// Returns the tool that works on conflicts; `None` if the host has no agents.
-    fn agent(&self) -> Option<RegisteredTool>;
-
     /// Makes a worktree in the middle of a merge, with the files in conflict, or returns the one that is there from an earlier start.
-    /// `kit` names what its program needs.
+    /// Its sandbox has what a call of the tool `agent` with the arguments `agent` needs.
     ///
     /// # Errors
-    /// Git refuses, or the sandbox cannot be set up.
+    /// The host has no agents, git refuses, or the sandbox cannot be set up.
     fn open_conflict(
         &self,
         conflict: &MergeConflict,
-        kit: Option<&str>,
+        agent: &Value,
         cx: &CallContext,
     ) -> Result<OpenConflict, ToolError>;
+
+    /// Calls the tool `agent`.
+    ///
+    /// # Errors
+    /// The host has no agents, or the call fails.
+    async fn call_agent(&self, cx: CallContext, args: Value) -> Result<Value, ToolError>;
 
     /// Returns a merge commit with the files of such a worktree, and removes it.
     ///
     /// # Errors
     /// A file still has conflict markers, or git refuses.
-    fn resolve_conflict(&self, conflict: &MergeConflict, tree: &CheckTree) -> Result<String, ToolError>;
+    fn resolve_conflict(&self, conflict: &MergeConflict) -> Result<String, ToolError>;
 
     /// Forgets how conflicts of the call were resolved.
     ///

@@ -7,13 +7,18 @@ use serde_json::{Value, json};
 use super::worktrees::Repository;
 use crate::harness::{Run, may_decide};
 
-/// Runs two tasks that write the same file, and their merge.
-fn conflict(repository: &Repository, merge: &Value) -> Run {
-    let writing = |id: &str| json!({"id": id, "worktree": true, "run": format!("echo {id} > shared.txt")});
-    let mut args = json!({"of": ["a", "b"]});
+/// Runs tasks that write the same file, and their merge.
+fn conflict_of(repository: &Repository, ids: &[&str], merge: &Value) -> Run {
+    let writing = |id: &&str| json!({"id": id, "worktree": true, "run": format!("echo {id} > shared.txt")});
+    let mut args = json!({"of": ids});
     args.as_object_mut().unwrap().extend(merge.as_object().unwrap().clone());
-    repository
-        .plan(&json!([writing("a"), writing("b"), {"id": "m", "needs": ["a", "b"], "call": {"merge": args}}]))
+    let mut tasks: Vec<Value> = ids.iter().map(writing).collect();
+    tasks.push(json!({"id": "m", "needs": ids, "call": {"merge": args}}));
+    repository.plan(&json!(tasks))
+}
+
+fn conflict(repository: &Repository, merge: &Value) -> Run {
+    conflict_of(repository, &["a", "b"], merge)
 }
 
 fn merge_call(repository: &Repository) -> Value {
@@ -88,6 +93,34 @@ fn an_agent_resolves_a_conflict_in_a_worktree_of_its_own() {
     assert_eq!(repository.git(&["log", "-1", "--format=%s %P", "main"]).split(' ').count(), 4);
     assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1, "all worktrees are removed");
     assert_eq!(repository.git(&["status", "--porcelain"]), "?? p.json");
+}
+
+#[test]
+fn an_agent_goes_on_with_its_merge_after_a_person_answered_and_each_conflict_has_a_session_of_its_own() {
+    if !may_decide() {
+        return;
+    }
+    let push = json!({"toolCallId": "1", "title": "Push", "kind": "execute", "rawInput": {"command": "git push origin"}});
+    let repository = with_agent(&json!([[{"permission": push}, {"make": "shared.txt"}]]));
+    let cli = &repository.0;
+    cli.policy("[[rules]]\nargv = \"git push\"\ndecision = \"ask\"\n");
+    let main = repository.git(&["rev-parse", "main"]);
+    let asked = conflict_of(&repository, &["a", "b", "c"], &json!({"onConflict": "agent"}));
+    assert_eq!(asked.code, Some(3), "{asked}");
+    assert!(asked.to_string().contains("git push origin"), "{asked}");
+    assert_eq!(repository.git(&["rev-parse", "main"]), main);
+    // Each of both conflicts has a session, which asks for itself. The resolution of the first one is kept meanwhile.
+    for code in [3, 0] {
+        cli.by_person(&["approve", "m", "--answer", "yes"]).ok();
+        let run = cli.run(&["run-all-ready"]);
+        assert_eq!(run.code, Some(code), "{run}\n{}", cli.run(&["show", "m"]));
+    }
+    assert_eq!(repository.git(&["show", "main:shared.txt"]), "");
+    assert_eq!(
+        repository.git(&["log", "--first-parent", "--format=%s", "main"]),
+        "Merge `c`\nMerge `b`\np/a: a\nagent\nfirst"
+    );
+    assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1);
 }
 
 #[test]

@@ -18,6 +18,9 @@ struct ConflictRecord {
     /// The conflict whose files are in the worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     open: Option<String>,
+    /// The worktree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree: Option<PathBuf>,
     /// The private directory of the worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     git_dir: Option<PathBuf>,
@@ -50,43 +53,49 @@ impl ConflictRecord {
 pub(crate) enum Opened {
     /// An earlier start of the call resolved it.
     Resolved(String),
-    /// Its files are in the worktree with this private directory.
-    In { git_dir: PathBuf },
+    /// Its files are in the worktree `tree` with this private directory.
+    In { tree: PathBuf, git_dir: PathBuf },
 }
 
 fn name_of(conflict: &MergeConflict) -> String {
     format!("{}..{}", conflict.ours, conflict.theirs)
 }
 
-/// Makes a worktree at `path` in the middle of the merge, with the markers of git in its files.
-pub(crate) fn open(git: &Git, path: &Path, conflict: &MergeConflict) -> GitResult<Opened> {
+/// Makes a worktree in the middle of the merge, with the markers of git in its files. The record lies beside `path`.
+///
+/// `fresh` is a place that no worktree of this run had: the sandbox of a run knows a place by the directory that it had first.
+pub(crate) fn open(
+    git: &Git,
+    (path, fresh): (&Path, PathBuf),
+    conflict: &MergeConflict,
+) -> GitResult<Opened> {
     let (mut record, name) = (ConflictRecord::read(path), name_of(conflict));
     if let Some(commit) = record.resolved.get(&name)
         && git.commit_of(commit)?.is_some()
     {
         return Ok(Opened::Resolved(commit.clone()));
     }
-    if let Some(git_dir) = record.git_dir.take_if(|git_dir| git_dir.is_dir() && path.is_dir())
-        && record.open.as_ref() == Some(&name)
-    {
-        return Ok(Opened::In { git_dir });
+    if let (Some(tree), Some(git_dir)) = (record.tree.take(), record.git_dir.take()) {
+        if record.open.as_ref() == Some(&name) && tree.is_dir() && git_dir.is_dir() {
+            return Ok(Opened::In { tree, git_dir });
+        }
+        remove_tree(git, &tree)?;
     }
-    remove_tree(git, path)?;
+    remove_tree(git, &fresh)?;
     record.open = None;
     record.write(path)?;
-    let text = path.to_string_lossy();
+    let text = fresh.to_string_lossy();
     git.run(&["worktree", "add", "--quiet", "--force", "--detach", &text, &conflict.ours])?;
     let git_dir = PathBuf::from(git.run(&["-C", &text, "rev-parse", "--absolute-git-dir"])?);
     // It ends with conflicts, which is no success. Without a merge the files would be those of one side, and pass for resolved ones.
     let merge = ["merge", "--quiet", "--no-commit", "--no-ff", conflict.theirs.as_str()];
-    git.in_worktree(path, &git_dir).with_own_identity().try_run(&merge)?;
+    git.in_worktree(&fresh, &git_dir).with_own_identity().try_run(&merge)?;
     if !git_dir.join("MERGE_HEAD").exists() {
         return Err(GitError::new(format!("git did not begin the merge of task `{}`", conflict.task)));
     }
-    record.open = Some(name);
-    record.git_dir = Some(git_dir.clone());
+    (record.open, record.tree, record.git_dir) = (Some(name), Some(fresh.clone()), Some(git_dir.clone()));
     record.write(path)?;
-    Ok(Opened::In { git_dir })
+    Ok(Opened::In { tree: fresh, git_dir })
 }
 
 /// Commits the files of the worktree as the merge of both sides, and removes it.
@@ -94,10 +103,10 @@ pub(crate) fn open(git: &Git, path: &Path, conflict: &MergeConflict) -> GitResul
 /// The index and the commits that an agent may have made do not count: the files do.
 pub(crate) fn resolve(git: &Git, path: &Path, conflict: &MergeConflict) -> GitResult<String> {
     let mut record = ConflictRecord::read(path);
-    let Some(git_dir) = record.git_dir.take() else {
+    let (Some(root), Some(git_dir)) = (record.tree.take(), record.git_dir.take()) else {
         return Err(GitError::new("the worktree of the conflict is gone"));
     };
-    let own = git.in_worktree(path, &git_dir).with_index(&git_dir.join("taskpawl-index"));
+    let own = git.in_worktree(&root, &git_dir).with_index(&git_dir.join("taskpawl-index"));
     let MergeConflict { ours, theirs, task, files, .. } = conflict;
     own.run(&["read-tree", ours])?;
     let mut tracked = BTreeSet::new();
@@ -107,7 +116,7 @@ pub(crate) fn resolve(git: &Git, path: &Path, conflict: &MergeConflict) -> GitRe
     }
     let changed = uncommitted(&own, &[])?;
     let taken: Vec<String> =
-        changed.into_iter().filter(|file| tracked.contains(file) || !is_left_out(path, file)).collect();
+        changed.into_iter().filter(|file| tracked.contains(file) || !is_left_out(&root, file)).collect();
     if !taken.is_empty() {
         let args = ["--literal-pathspecs", "add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"];
         own.run_with(&args, taken.join("\0").as_bytes())?;
@@ -120,7 +129,7 @@ pub(crate) fn resolve(git: &Git, path: &Path, conflict: &MergeConflict) -> GitRe
     record.open = None;
     record.resolved.insert(name_of(conflict), commit.clone());
     record.write(path)?;
-    remove_tree(git, path)?;
+    remove_tree(git, &root)?;
     Ok(commit)
 }
 
@@ -135,7 +144,7 @@ pub(crate) fn marked(git: &Git, commit: &str, files: &[String]) -> GitResult<Opt
     Ok(file.map(|name| name.split_once(':').map_or(name, |(_, name)| name).to_owned()))
 }
 
-/// Forgets how the conflicts of a call were resolved.
+/// Removes the record of a step of a merge.
 pub(crate) fn forget(path: &Path) -> GitResult<()> {
     match fs::remove_file(record_of(path)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,9 +1,10 @@
 //! Merging: the work of tasks is joined without a work tree, checked, and then the branch moves to it in one step.
 
+use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use taskpawl_tools::{JoinedWork, Joining, MergeConflict};
+use taskpawl_tools::{JoinedWork, Joining, MergeConflict, make_private_directories};
 
 use super::commit::uncommitted;
 use super::conflict;
@@ -77,8 +78,20 @@ fn resolution(
     })
 }
 
-pub(crate) fn make_check_tree(git: &Git, path: &Path, commit: &str) -> GitResult<()> {
+/// Makes a worktree for a check. The file beside `step` names it, so that one that a killed run left is removed.
+pub(crate) fn make_check_tree(git: &Git, (step, path): (&Path, &Path), commit: &str) -> GitResult<()> {
+    let record = record_of(step);
+    let left = fs::read_to_string(&record).unwrap_or_default();
+    if Path::new(&left).parent() == step.parent() {
+        remove_tree(git, Path::new(&left))?;
+    }
     remove_tree(git, path)?;
+    let failed =
+        |error: std::io::Error| GitError::new(format!("failed to write `{}`: {error}", record.display()));
+    if let Some(directory) = record.parent() {
+        make_private_directories(directory).map_err(failed)?;
+    }
+    fs::write(&record, path.to_string_lossy().as_bytes()).map_err(failed)?;
     git.run(&["worktree", "add", "--quiet", "--force", "--detach", &path.to_string_lossy(), commit]).map(drop)
 }
 

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde_json::Value;
 use taskpawl_model::command::StartedCall;
 use taskpawl_model::task::Hooks;
 use taskpawl_model::value::TaskId;
 use taskpawl_tools::{
     CallContext, CheckTree, GrantedCall, JoinedWork, Joining, MergeConflict, OpenConflict, RegisteredTool,
-    ScanBounds, StagedWork, TaskWorktrees, ToolError, Widening,
+    ScanBounds, StagedWork, TaskWorktrees, ToolError, Widening, call_guarded,
 };
 
 use super::conflict::{self, Opened};
@@ -29,6 +30,7 @@ pub(super) struct OfTask {
     pub(super) started: StartedCall,
 }
 
+#[async_trait]
 impl TaskWorktrees for OfTask {
     fn stage(&self) -> Result<StagedWork, ToolError> {
         let git = self.run.worktrees.git()?;
@@ -49,21 +51,18 @@ impl TaskWorktrees for OfTask {
         Ok(merge::join(&git, &tips, into, resolved)?)
     }
 
-    fn agent(&self) -> Option<RegisteredTool> {
-        self.run.agent.clone()
-    }
-
     fn open_conflict(
         &self,
         conflict: &MergeConflict,
-        kit: Option<&str>,
+        agent: &Value,
         cx: &CallContext,
     ) -> Result<OpenConflict, ToolError> {
         let git = self.run.worktrees.git()?;
-        let path = self.beside("conflict")?;
-        let git_dir = match conflict::open(&git, &path, conflict)? {
+        let kit = self.agent()?.tool().kit(agent);
+        let fresh = self.beside(&format!("conflict-{}-{}", self.starts(), conflict.number))?;
+        let (path, git_dir) = match conflict::open(&git, (&self.beside("conflict")?, fresh), conflict)? {
             Opened::Resolved(commit) => return Ok(OpenConflict::Resolved(commit)),
-            Opened::In { git_dir } => git_dir,
+            Opened::In { tree, git_dir } => (tree, git_dir),
         };
         let repository = vec![git_dir, git.common_dir()?.join("objects")];
         let StartedCall { call, plan, task, sandbox, .. } = &self.started;
@@ -71,7 +70,7 @@ impl TaskWorktrees for OfTask {
             plan: plan.as_deref().unwrap_or_default(),
             task: task.as_str(),
             definition: &|| call.spec.definition_hash(),
-            kit,
+            kit: kit.as_deref(),
             is_model: is_model(call),
         });
         let widening = widening(sandbox.clone()).and(remembered);
@@ -79,18 +78,23 @@ impl TaskWorktrees for OfTask {
         Ok(OpenConflict::Tree(tree))
     }
 
-    fn resolve_conflict(&self, conflict: &MergeConflict, tree: &CheckTree) -> Result<String, ToolError> {
-        Ok(conflict::resolve(&self.run.worktrees.git()?, &tree.path, conflict)?)
+    async fn call_agent(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+        call_guarded(self.agent()?.clone(), cx, args).await
+    }
+
+    fn resolve_conflict(&self, conflict: &MergeConflict) -> Result<String, ToolError> {
+        Ok(conflict::resolve(&self.run.worktrees.git()?, &self.beside("conflict")?, conflict)?)
     }
 
     fn forget_conflicts(&self) -> Result<(), ToolError> {
+        conflict::forget(&self.beside("check")?)?;
         Ok(conflict::forget(&self.beside("conflict")?)?)
     }
 
     fn check_tree(&self, joined: &JoinedWork, cx: &CallContext) -> Result<CheckTree, ToolError> {
         let git = self.run.worktrees.git()?;
-        let path = self.beside("check")?;
-        merge::make_check_tree(&git, &path, &joined.commit)?;
+        let path = self.beside(&format!("check-{}", self.starts()))?;
+        merge::make_check_tree(&git, (&self.beside("check")?, &path), &joined.commit)?;
         self.tree_with_sandbox((path, Vec::new()), &Widening::default(), cx)
     }
 
@@ -110,8 +114,20 @@ impl TaskWorktrees for OfTask {
 }
 
 impl OfTask {
+    fn agent(&self) -> Result<&RegisteredTool, ToolError> {
+        self.run.agent.as_ref().ok_or_else(|| {
+            ToolError::failed("`onConflict: agent` needs the tool `agent`, which this program does not have")
+                .terminal()
+        })
+    }
+
     fn plan(&self) -> Option<&str> {
         self.started.plan.as_deref()
+    }
+
+    /// Returns the number of starts of the call, by which worktrees of its starts have different places.
+    fn starts(&self) -> u32 {
+        self.started.call.body.attempts
     }
 
     /// Returns the path of a worktree for a step of the task's own.

@@ -11,7 +11,6 @@ use super::worktree::{REPEATABLE, blocking, worktrees};
 use crate::ask::Ask;
 use crate::context::CallContext;
 use crate::error::ToolError;
-use crate::guard::call_guarded;
 use crate::tool::{Tool, ToolSpec};
 use crate::worktrees::{CheckTree, JoinedWork, Joining, MergeConflict, OpenConflict, SharedWorktrees};
 
@@ -220,25 +219,20 @@ async fn by_agent(
     conflict: &MergeConflict,
     name: Option<&str>,
 ) -> Result<String, ToolError> {
-    let agent = worktrees.agent().ok_or_else(|| {
-        ToolError::failed("`onConflict: agent` needs the tool `agent`, which this program does not have")
-            .terminal()
-    })?;
     let mut args = json!({"prompt": prompt(conflict)});
     if let Some(name) = name {
         args["using"] = name.into();
     }
-    let kit = agent.tool().kit(&args);
-    let (all, own, context) = (Arc::clone(worktrees), conflict.clone(), cx.clone());
-    let tree = match blocking(move || all.open_conflict(&own, kit.as_deref(), &context)).await? {
+    let (all, own, context, wanted) = (Arc::clone(worktrees), conflict.clone(), cx.clone(), args.clone());
+    let tree = match blocking(move || all.open_conflict(&own, &wanted, &context)).await? {
         OpenConflict::Resolved(commit) => return Ok(commit),
         OpenConflict::Tree(tree) => tree,
     };
     // A call that asks is dropped here. Its next start goes on in the same worktree.
-    let ended = call_guarded(agent, inside(cx, &tree), args).await;
+    let ended = worktrees.call_agent(inside(cx, &tree), args).await;
     let (all, own) = (Arc::clone(worktrees), conflict.clone());
     let resolved = blocking(move || {
-        let resolved = ended.and_then(|_| all.resolve_conflict(&own, &tree));
+        let resolved = ended.and_then(|_| all.resolve_conflict(&own));
         if resolved.is_err() {
             all.remove_check_tree(&tree);
         }
