@@ -65,6 +65,7 @@ impl Action {
             | Advice::Logs { id }
             | Advice::History { id: Some(id) }
             | Advice::AddDependency { id, .. } => Self::call("task_get", json!({"id": id})),
+            Advice::Diff { id } => Self::call("task_get", json!({"id": id, "part": "diff"})),
             Advice::HistoryOfRun { run } => Self::call("run_ready", json!({"run_id": run})),
             Advice::List { status } if status.is_empty() => {
                 Self::call("plan_show", json!({"limit": MAX_LISTED}))
