@@ -208,10 +208,16 @@ impl Taskpawl {
             .await
     }
 
-    /// Rejects the request of a task, which cancels it.
+    /// Rejects the request of a task, which cancels it. A task that asks about its result fails.
     pub async fn reject(&self, id: &str, reason: &str) -> Result<Task, Error> {
         let reason = Some(reason.to_owned());
         self.one(id, move |manager, ids| manager.reject(ids, reason)).await
+    }
+
+    /// Sends the result of a task back to its agent with a text, see [`Manager::send_back`].
+    pub async fn send_back(&self, id: &str, text: &str) -> Result<Task, Error> {
+        let text = text.to_owned();
+        self.one(id, move |manager, ids| manager.send_back(ids, text)).await
     }
 
     /// Sends a signal to a task that waits for it, see [`Manager::signal`]. Returns its id, and the task that took it.

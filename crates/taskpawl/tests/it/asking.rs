@@ -216,3 +216,17 @@ async fn artifacts_are_read_with_the_task() {
     assert_eq!(wire["metadata"]["toolCalls"][0]["artifacts"][1]["mediaType"], "text/csv");
     assert_eq!(serde_json::from_value::<taskpawl::model::task::Task>(wire).unwrap(), task);
 }
+
+#[tokio::test]
+async fn a_program_accepts_the_result_of_a_task_and_sends_back_only_that_of_an_agent() {
+    let plans = Taskpawl::builder(":memory:").sandbox(taskpawl::SandboxSettings::off()).open().unwrap();
+    let text = "tasks: [{id: a, call: {log: {message: made}}, approval: {after: true}}, {id: b, needs: a, milestone: true}]";
+    plans.apply_text(text, "p").await.unwrap();
+    plans.run().await.unwrap();
+    assert_status(&plans, "a", Status::Blocked);
+    let refused = plans.send_back("a", "shorter").await.unwrap_err().to_string();
+    assert!(refused.contains("no call of `agent`"), "{refused}");
+    plans.approve("a", None).await.unwrap();
+    assert_status(&plans, "a", Status::Done);
+    assert_status(&plans, "b", Status::Done);
+}
