@@ -96,7 +96,11 @@ fn long_call(tool: &ToolSpec, fields: &[&'static str]) -> Value {
 fn object(field: &str) -> Value {
     let objects = plan_fields().objects;
     match objects.iter().find(|(name, _)| *name == field) {
-        Some((_, fields)) => closed(fields.iter().map(|field| (*field, json!({}))), &[]),
+        Some((_, fields)) => {
+            // The prompt does not name questions about results: a model plans none.
+            let told = fields.iter().filter(|field| **field != "after");
+            closed(told.map(|field| (*field, json!({}))), &[])
+        }
         None => json!({"type": "object"}),
     }
 }
