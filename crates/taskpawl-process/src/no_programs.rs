@@ -50,11 +50,13 @@ impl Programs {
     ///
     /// # Errors
     /// Always [`SpawnError::NotBuilt`].
+    #[expect(clippy::unused_async, reason = "the form that it has with programs")]
     pub async fn run(&self, _: &Program, _: &Limits, _: &CancellationToken) -> Result<Outcome, SpawnError> {
         Err(SpawnError::NotBuilt)
     }
 
     /// Marks the set as closed.
+    #[expect(clippy::unused_async, reason = "the form that it has with programs")]
     pub async fn close(&self) {
         self.close_within(Duration::ZERO);
     }

@@ -12,6 +12,7 @@ mod tasks;
 mod values;
 mod words;
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use rmcp::model::JsonObject;
@@ -39,11 +40,12 @@ pub(super) struct Reading<'a> {
     pub(super) manager: &'a Manager,
     pub(super) tools: &'a Registry,
     told: Vec<String>,
+    known: OnceCell<Vec<ids::Known>>,
 }
 
 impl<'a> Reading<'a> {
     pub(super) fn new(manager: &'a Manager, tools: &'a Registry) -> Self {
-        Self { manager, tools, told: Vec::new() }
+        Self { manager, tools, told: Vec::new(), known: OnceCell::new() }
     }
 
     /// Reads the arguments of a call to a tool with this schema. Blocks.

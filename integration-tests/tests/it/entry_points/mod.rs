@@ -11,6 +11,7 @@ mod offers;
 mod tables;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taskpawl::model::task::{ActorKind, Claim, Status};
@@ -195,6 +196,9 @@ fn faults_in_rules_and_in_offers_are_noticed() {
 /// Number of tasks of a large plan.
 const TASKS_OF_LARGE: usize = 2_000;
 
+/// Time limit of a refusal of such a plan.
+const MAX_TIME: Duration = Duration::from_secs(30);
+
 /// Returns a plan of many tasks; `task` builds each from its number and id.
 fn large(name: &str, task: impl Fn(usize, String) -> Value) -> Value {
     let tasks: Vec<_> = (0..TASKS_OF_LARGE).map(|number| task(number, format!("task-{number:04}"))).collect();
@@ -269,8 +273,11 @@ fn errors_about_a_large_plan_stay_short() {
         assert!(matches!(run.code, Some(6 | 7)), "{kind}: {run:?}");
         let run_as_json = home.run(&["apply", &format!("{name}.json"), "--json"]);
         let error = serde_json::from_str::<Value>(&run_as_json.stdout).unwrap()["error"].take();
+        let begin = Instant::now();
         let answer = client.call("plan_write", &json!({"plan": plan}));
         assert_eq!(answer["isError"], true, "{kind}");
+        // Far above the second that it takes, and far below what a search of the store for each task would.
+        assert!(begin.elapsed() < MAX_TIME, "{kind}: {:?}", begin.elapsed());
         // The library checks arguments only when a call starts, because tools may be registered until then.
         let refused =
             (kind != ARGUMENTS).then(|| library.blocking().apply_text(&plan.to_string(), &name).unwrap_err());

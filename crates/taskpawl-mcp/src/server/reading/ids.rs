@@ -32,7 +32,31 @@ pub(super) enum Meant {
     Nothing,
 }
 
+/// A task that a text can mean.
+pub(super) struct Known {
+    id: String,
+    /// In lower case.
+    folded_id: String,
+    /// In lower case.
+    folded_name: String,
+}
+
 impl Reading<'_> {
+    /// Returns the tasks that a text can mean. They are read once for all texts of a call: a plan may name thousands.
+    fn known(&self) -> Result<&[Known], Refused> {
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        let query = Query { limit: MAX_SEARCHED, ..Query::default() };
+        let tasks = self.manager.list(&query)?.tasks.into_iter();
+        let known = tasks.map(|task| Known {
+            id: task.id.to_string(),
+            folded_id: task.id.as_str().to_lowercase(),
+            folded_name: task.name.to_lowercase(),
+        });
+        Ok(self.known.get_or_init(|| known.collect()))
+    }
+
     /// Reads the ids among the arguments.
     pub(super) fn ids(&mut self, tool: Core, arguments: &mut Map<String, Value>) -> Result<(), Refused> {
         let verb = arguments.get("action").and_then(Value::as_str).unwrap_or_default();
@@ -137,9 +161,7 @@ impl Reading<'_> {
 
     /// Returns the id that differs from a text by one letter or two, if only one does.
     fn near(&self, given: &str) -> Result<Option<String>, Refused> {
-        let query = Query { limit: MAX_SEARCHED, ..Query::default() };
-        let tasks = self.manager.list(&query)?.tasks;
-        let ids: Vec<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
+        let ids: Vec<&str> = self.known()?.iter().map(|task| task.id.as_str()).collect();
         let is_longer_by_one = |id: &&&str| given.len() == id.len() + 1 && given.starts_with(**id);
         Ok(nearest(given, ids.iter().copied())
             .or_else(|| ids.iter().find(is_longer_by_one).copied())
@@ -191,17 +213,11 @@ impl Reading<'_> {
         if wanted.is_empty() {
             return Ok(Meant::Nothing);
         }
-        let query = Query { limit: MAX_SEARCHED, ..Query::default() };
-        let tasks = self.manager.list(&query)?.tasks;
-        let of = |matches: &dyn Fn(&taskpawl::model::task::Task) -> bool| -> Vec<String> {
-            tasks
-                .iter()
-                .filter(|task| matches(task))
-                .map(|task| task.id.to_string())
-                .take(MAX_NAMED)
-                .collect()
+        let tasks = self.known()?;
+        let of = |matches: &dyn Fn(&Known) -> bool| -> Vec<String> {
+            tasks.iter().filter(|task| matches(task)).map(|task| task.id.clone()).take(MAX_NAMED).collect()
         };
-        let mut found = of(&|task| task.id.as_str().to_lowercase() == wanted);
+        let mut found = of(&|task| task.folded_id == wanted);
         if let [id] = &found[..]
             && given.trim().to_lowercase() == wanted
         {
@@ -212,10 +228,10 @@ impl Reading<'_> {
             return Ok(Meant::Nothing);
         }
         if found.is_empty() {
-            found = of(&|task| task.name.to_lowercase() == wanted);
+            found = of(&|task| task.folded_name == wanted);
         }
         if found.is_empty() {
-            found = of(&|task| task.id.as_str().to_lowercase().starts_with(&wanted));
+            found = of(&|task| task.folded_id.starts_with(&wanted));
         }
         Ok(match &found[..] {
             [] => Meant::Nothing,

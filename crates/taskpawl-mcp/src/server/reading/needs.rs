@@ -11,9 +11,21 @@ use crate::server::refusal::Refused;
 struct Listed {
     id: Option<String>,
     name: String,
+    /// In lower case.
+    folded_id: Option<String>,
+    /// In lower case.
+    folded_name: String,
+    /// The id that a task without one gets, unless it is taken.
+    made_id: Option<String>,
 }
 
 impl Listed {
+    fn new(id: Option<String>, name: String) -> Self {
+        let made_id = id.is_none().then(|| id_from_name(&name));
+        let folded_id = id.as_ref().map(|id| id.to_lowercase());
+        Self { folded_id, folded_name: name.to_lowercase(), made_id, id, name }
+    }
+
     /// Returns the text by which the plan itself refers to the task.
     fn reference(&self) -> &str {
         self.id.as_deref().unwrap_or(&self.name)
@@ -78,7 +90,7 @@ fn list(tasks: &Value, listed: &mut Vec<Listed>) {
         let name = task.as_str().map(str::to_owned).or_else(|| text("name"));
         let id = text("id");
         if id.is_some() || name.is_some() {
-            listed.push(Listed { id, name: name.unwrap_or_default() });
+            listed.push(Listed::new(id, name.unwrap_or_default()));
         }
         if let Some(subtasks) = task.get("subtasks") {
             list(subtasks, listed);
@@ -92,11 +104,10 @@ fn in_plan(given: &str, listed: &[Listed]) -> Vec<String> {
     if wanted.is_empty() {
         return Vec::new();
     }
-    let is_id = |task: &Listed| task.id.as_ref().is_some_and(|id| id.to_lowercase() == wanted);
-    let is_name = |task: &Listed| task.name.to_lowercase() == wanted;
-    // A task without an id gets this one, unless it is taken.
-    let is_made = |task: &Listed| task.id.is_none() && id_from_name(&task.name) == wanted;
-    let begins = |task: &Listed| task.reference().to_lowercase().starts_with(&wanted);
+    let is_id = |task: &Listed| task.folded_id.as_ref() == Some(&wanted);
+    let is_name = |task: &Listed| task.folded_name == wanted;
+    let is_made = |task: &Listed| task.made_id.as_ref() == Some(&wanted);
+    let begins = |task: &Listed| task.folded_id.as_ref().unwrap_or(&task.folded_name).starts_with(&wanted);
     let ways: [&dyn Fn(&Listed) -> bool; 4] = [&is_id, &is_name, &is_made, &begins];
     let of = |way: &dyn Fn(&Listed) -> bool| -> Vec<String> {
         let found = listed.iter().filter(|task| way(task));
