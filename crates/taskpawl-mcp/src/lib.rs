@@ -14,7 +14,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let plans = Taskpawl::builder("tasks.db").open().await?;
+//! let plans = Taskpawl::builder("tasks.db").open()?;
 //! let server = McpServer::new(plans, ServerOptions { read_only: true, ..ServerOptions::default() })?;
 //! server.serve_stdio().await?;
 //! # Ok(())
