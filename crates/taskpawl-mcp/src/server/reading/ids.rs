@@ -206,7 +206,11 @@ impl Reading<'_> {
     }
 
     pub(super) fn meant(&self, given: &str) -> Result<Meant, Refused> {
-        if self.manager.read(|view| Ok(view.key(given)?.is_some()))? {
+        let is_id = match self.known.get().filter(|known| known.len() < MAX_SEARCHED) {
+            Some(all) => all.iter().any(|task| task.id == given),
+            None => self.manager.read(|view| Ok(view.key(given)?.is_some()))?,
+        };
+        if is_id {
             return Ok(Meant::Id);
         }
         let wanted = given.trim().trim_start_matches('#').to_lowercase();
