@@ -196,8 +196,8 @@ fn faults_in_rules_and_in_offers_are_noticed() {
 /// Number of tasks of a large plan.
 const TASKS_OF_LARGE: usize = 2_000;
 
-/// Time limit of a refusal of such a plan.
-const MAX_TIME: Duration = Duration::from_secs(30);
+/// Time limit of a refusal of such a plan by a debug build on a busy machine.
+const MAX_TIME: Duration = Duration::from_secs(120);
 
 /// Returns a plan of many tasks; `task` builds each from its number and id.
 fn large(name: &str, task: impl Fn(usize, String) -> Value) -> Value {
@@ -276,7 +276,7 @@ fn errors_about_a_large_plan_stay_short() {
         let begin = Instant::now();
         let answer = client.call("plan_write", &json!({"plan": plan}));
         assert_eq!(answer["isError"], true, "{kind}");
-        // Far above the second that it takes, and far below what a search of the store for each task would.
+        // Less than a search of the store for each task takes.
         assert!(begin.elapsed() < MAX_TIME, "{kind}: {:?}", begin.elapsed());
         // The library checks arguments only when a call starts, because tools may be registered until then.
         let refused =
