@@ -227,7 +227,7 @@ impl Wanted {
 }
 
 /// Returns whether a yes to a question may hold for similar ones that come up later: it has a plan, no options, nothing that models or
-/// tools have decided, its calls ask for no access beyond the sandbox, and it is not about a result, which nobody has seen before.
+/// tools have decided, its calls ask for no access beyond the sandbox, and it does not concern a result, which is new each time.
 pub fn is_repeatable(request: &ApprovalRequest) -> bool {
     let is_plain = |call: &AskedCall| {
         call.sandbox.is_none() && call.trusts.is_empty() && call.untrusted.iter().all(|value| value.is_data)

@@ -38,7 +38,7 @@ fn a_worktree_is_prepared_before_the_work_and_gets_files_and_ports_of_its_own() 
     }
     let noted = cli.run(&["doctor"]).to_string();
     assert!(noted.contains("2 worktrees (") && noted.contains("done and not merged"), "{noted}");
-    // What a worktree got from the project does not keep it after the merge.
+    // Files that were copied into a worktree do not keep it after the merge.
     let merge = json!({"name": "m", "tasks": [{"id": "m", "call": {"merge": {"of": ["a"]}}}]});
     cli.file("m.json", &merge.to_string());
     cli.run(&["run-all-ready", "--plan", "m.json"]).ok();

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use taskpawl_tools::{MergeConflict, make_private_directories};
+use taskpawl_tools::MergeConflict;
 
 use super::commit::{is_left_out, uncommitted};
 use super::git::{Git, GitError, GitResult};
-use super::tree::{record_of, remove_tree};
+use super::tree::{record_of, remove_tree, write_record};
 
 /// The file beside the worktree: the conflicts of one call. A call that asked a person, or was killed, goes on with it.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -36,15 +36,7 @@ impl ConflictRecord {
     }
 
     fn write(&self, path: &Path) -> GitResult<()> {
-        let file = record_of(path);
-        let failed =
-            |error: std::io::Error| GitError::new(format!("failed to write `{}`: {error}", file.display()));
-        if let Some(directory) = file.parent() {
-            make_private_directories(directory).map_err(failed)?;
-        }
-        let text = serde_json::to_vec(self).expect("BUG: a record is always valid JSON");
-        let part = file.with_extension("part");
-        fs::write(&part, text).and_then(|()| fs::rename(&part, &file)).map_err(failed)
+        write_record(&record_of(path), self)
     }
 }
 

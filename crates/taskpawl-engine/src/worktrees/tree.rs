@@ -164,20 +164,25 @@ impl Tree {
     }
 }
 
+/// Writes a record in one step, so that a reader never sees half of it.
+pub(super) fn write_record(file: &Path, record: &impl Serialize) -> GitResult<()> {
+    let failed =
+        |error: std::io::Error| GitError::new(format!("failed to write `{}`: {error}", file.display()));
+    if let Some(directory) = file.parent() {
+        make_private_directories(directory).map_err(failed)?;
+    }
+    let text = serde_json::to_vec(record).expect("BUG: a record is always valid JSON");
+    let part = file.with_extension("part");
+    fs::write(&part, text).and_then(|()| fs::rename(&part, file)).map_err(failed)
+}
+
 impl TreeRecord {
     pub(crate) fn read(file: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(file).ok()?).ok()
     }
 
     pub(super) fn write(&self, file: &Path) -> GitResult<()> {
-        let failed =
-            |error: std::io::Error| GitError::new(format!("failed to write `{}`: {error}", file.display()));
-        if let Some(directory) = file.parent() {
-            make_private_directories(directory).map_err(failed)?;
-        }
-        let text = serde_json::to_vec(self).expect("BUG: a record is always valid JSON");
-        let part = file.with_extension("part");
-        fs::write(&part, text).and_then(|()| fs::rename(&part, file)).map_err(failed)
+        write_record(file, self)
     }
 
     /// Returns the worktree if it is complete: it is recorded as such once it is prepared, before programs run in it.

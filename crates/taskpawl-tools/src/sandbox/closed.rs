@@ -61,7 +61,7 @@ struct Closed {
     /// The root as it was named.
     named_root: PathBuf,
     rules: Rules,
-    /// What the rules mean beneath the root, found at the first question: most calls ask none.
+    /// The paths of the rules beneath the root, resolved at the first question: most calls ask none.
     spots: OnceLock<Spots>,
     /// The existing `.env` files, found at the first use: a hard link to one of them is hidden, too.
     dotenv: OnceLock<Vec<PathBuf>>,
