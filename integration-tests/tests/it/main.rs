@@ -28,5 +28,6 @@ mod single_start;
 mod stores_of_0_1;
 mod support;
 mod syncs;
+mod targets;
 mod terminal_text;
 mod workspace;

@@ -126,7 +126,7 @@ const LIBRARY_CRATES: usize = 122;
 /// The number of crates that the feature `macros` adds at most: `schemars` with what it needs, and our own.
 const MACRO_CRATES: usize = 7;
 
-fn metadata() -> Value {
+pub(crate) fn metadata() -> Value {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--manifest-path", manifest])
