@@ -1,4 +1,4 @@
-//! Runs many seeds on all cores, and reports the first that fails.
+//! Tests over many seeds: the seeds of today, and the first of them that fails, on all cores.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const SECONDS_OF_A_DAY: u64 = 86_400;
 
 /// Returns the seed to replay, from the variable `SEED`.
-pub(crate) fn replayed_seed() -> Option<u64> {
+///
+/// # Panics
+/// Panics if the variable is not a number.
+pub fn replayed_seed() -> Option<u64> {
     #[expect(clippy::disallowed_methods, reason = "selects the seed that a test replays")]
     let seed = std::env::var("SEED").ok();
     seed.map(|seed| seed.parse().expect("SEED is a number"))
@@ -17,7 +20,7 @@ pub(crate) fn replayed_seed() -> Option<u64> {
 /// Returns the seeds of today: `usual` of them, or `full` if `TASKPAWL_HARNESS` is `full`.
 ///
 /// They move with the day, so that the same time for each change covers more histories in the long run.
-pub(crate) fn seeds(usual: u64, full: u64) -> Range<u64> {
+pub fn seeds(usual: u64, full: u64) -> Range<u64> {
     #[expect(clippy::disallowed_methods, reason = "selects the number of seeds of a test")]
     let harness = std::env::var("TASKPAWL_HARNESS");
     #[expect(clippy::disallowed_methods, reason = "selects the seeds of a test, which prints them")]
@@ -26,9 +29,9 @@ pub(crate) fn seeds(usual: u64, full: u64) -> Range<u64> {
     first..first + if harness.as_deref() == Ok("full") { full } else { usual }
 }
 
-#[expect(clippy::print_stdout, reason = "a test harness prints the seed to pin")]
 /// Returns the failure of a control: of its pinned seed, which was found by the search that is repeated if that one passes.
-pub(crate) fn failure_of_control<T: Send>(
+#[expect(clippy::print_stdout, reason = "a test harness prints the seed to pin")]
+pub fn failure_of_control<T: Send>(
     pinned: u64,
     count: u64,
     fails: impl Fn(u64) -> Option<T> + Sync,
@@ -44,7 +47,10 @@ pub(crate) fn failure_of_control<T: Send>(
 }
 
 /// Tries seeds in order until one fails, and returns the lowest of those that failed.
-pub(crate) fn first_failure<T: Send>(
+///
+/// # Panics
+/// Panics if `fails` does.
+pub fn first_failure<T: Send>(
     seeds: Range<u64>,
     fails: impl Fn(u64) -> Option<T> + Sync,
 ) -> Option<(u64, T)> {

@@ -4,6 +4,7 @@
 //! The interpreter is written from the description of the statuses alone and shares no code with the rules. It keeps no
 //! counters and no queues, and evaluates everything again until nothing more follows.
 
+pub mod harness;
 mod interpreter;
 mod invariants;
 mod plans;

@@ -1,6 +1,5 @@
 //! Randomized tests of the rules.
 
-mod harness;
 mod offers;
 mod previews;
 mod reference;

@@ -4,9 +4,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use taskpawl_testkit::harness::{first_failure, replayed_seed, seeds};
 use taskpawl_testkit::reference::take_previews;
-
-use crate::harness::{first_failure, replayed_seed, seeds};
 
 const SEEDS: u64 = 200;
 const MORE_SEEDS: u64 = 10_000;
