@@ -69,7 +69,7 @@ fn fuzz(format: Format, corpus: &'static [&'static str], words: &[&str]) {
     let words: Vec<&str> = WORDS.iter().chain(words).copied().collect();
     let target = Target { name: format.name(), corpus, words: &words };
     // Each input is read and written several times.
-    target.fuzz_slow(|text| round(format, text));
+    target.fuzz_part(10, |text| round(format, text));
 }
 
 #[test]
