@@ -64,7 +64,7 @@ fn survivors_are_seen() {
     let home = Home::new().with_fault("NoSweep,SharedProcesses");
     home.apply(&endless(&home, 4, None));
     let mut run = start(&home, "4");
-    until("they are started", || (Marks::of(&home).started() == 4).then_some(()));
+    until("they are started", || (Marks::started_in(&home) == 4).then_some(()));
     run.kill().unwrap();
     run.wait().unwrap();
     let supervisors = || survivors(&home).iter().any(|line| line.contains("taskpawl-under-test"));
@@ -95,9 +95,9 @@ fn start(home: &Home, jobs: &str) -> Child {
 
 /// Starts a run, sends it a signal after some programs have started, and waits until none of its processes is left.
 fn end_by(home: &Home, signal: Signal, starts: usize) -> Option<i32> {
-    let before = Marks::of(home).started();
+    let before = Marks::started_in(home);
     let mut run = start(home, "4");
-    until("programs are started", || (Marks::of(home).started() >= before + starts).then_some(()));
+    until("programs are started", || (Marks::started_in(home) >= before + starts).then_some(()));
     let pid = Pid::from_child(&run);
     kill_process(pid, signal).unwrap();
     let status = until("the run has ended", || {

@@ -64,7 +64,8 @@ fn kills_during_a_migration_are_seen() {
     let Some(strace) = Strace::find("P15 kills during a migration, control") else { return };
     let mut figures = Figures::of("kills_during_a_migration_are_seen", 0);
     let all = points(&strace, &["pwrite64"]);
-    let (kills, _, wrong) = tally(&strace, all.into_iter(), "MigrateInPieces");
+    // More than half of them harm the store.
+    let (kills, _, wrong) = tally(&strace, all.into_iter().step_by(scale(4, 1)), "MigrateInPieces");
     figures.add(format!("{kills} kills, {} stores harmed by a migration in pieces", wrong.len()));
     assert!(!wrong.is_empty());
 }

@@ -260,8 +260,8 @@ fn request(connection: &mut TcpStream) -> Vec<u8> {
     }
 }
 
-/// Runs all calls that could leak a canary, and returns stored files and output.
-fn give_away(canaries: &[Canary], fault: &str, is_json: bool) -> Vec<(String, Vec<u8>)> {
+/// Runs all calls that could leak a canary, and returns stored files and output, among it that of commands about tasks of `shown`.
+fn give_away(canaries: &[Canary], shown: &[Canary], fault: &str, is_json: bool) -> Vec<(String, Vec<u8>)> {
     let home = Home::new().with_fault(fault);
     let home = if is_json { home.with_json() } else { home };
     let variables = configure(&home, canaries);
@@ -286,7 +286,7 @@ fn give_away(canaries: &[Canary], fault: &str, is_json: bool) -> Vec<(String, Ve
     say(&["list", "--json", "--limit", "0"]);
     say(&["history", "--json", "--limit", "0"]);
     say(&["runs", "--json"]);
-    for canary in canaries {
+    for canary in shown {
         let id = id(canary);
         for command in ["show", "explain"] {
             say(&[command, &id]);
@@ -305,7 +305,7 @@ fn no_canary_is_stored_or_printed() {
     let mut random = Random::new(11);
     let canaries = canaries(&mut random);
     for is_json in [false, true] {
-        let kept = give_away(&canaries, "", is_json);
+        let kept = give_away(&canaries, &canaries, "", is_json);
         let bytes: usize = kept.iter().map(|(_, bytes)| bytes.len()).sum();
         assert_eq!(found(&canaries, &kept), BTreeSet::new());
         let all: Vec<u8> = kept.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
@@ -315,7 +315,8 @@ fn no_canary_is_stored_or_printed() {
         assert_eq!(marks.count(), COUNT, "each was taken out somewhere: {unmarked:?}");
         figures.add(format!("{COUNT} canaries, {} places, {} MiB: 0 found", kept.len(), bytes >> 20));
     }
-    let control = found(&canaries, &give_away(&canaries, "KeepSecrets", false));
+    // One of each kind is enough to see that commands would print them.
+    let control = found(&canaries, &give_away(&canaries, &canaries[..KINDS.len()], "KeepSecrets", false));
     let names: BTreeSet<&String> = control.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), COUNT, "the control: nothing is taken out");
     figures.add(format!("the control finds all {COUNT} in {} places", control.len()));

@@ -95,16 +95,16 @@ impl World {
             }
             Way::Emit => emit(&task),
             Way::Change => {
-                self.apply(&id, &json!({"id": id, "call": call()})).unwrap();
+                self.apply_text(&id, &json!({"id": id, "call": call()})).unwrap();
                 self.cli(&["update", &id, "--set", &set(row)])
             }
             Way::McpUpdate => {
-                self.apply(&id, &json!({"id": id, "call": call()})).unwrap();
+                self.apply_text(&id, &json!({"id": id, "call": call()})).unwrap();
                 let fields = with(&json!({}), row);
                 self.over_mcp("task_update", &json!({"id": id, "fields": fields}))
             }
             Way::LibraryChange => {
-                self.apply(&id, &json!({"id": id, "call": call()})).unwrap();
+                self.apply_text(&id, &json!({"id": id, "call": call()})).unwrap();
                 let fields = Map::from_iter([(row.field.to_owned(), row.value.clone())]);
                 self.library.blocking().update_task(&id, fields).map(drop).map_err(|error| error.to_string())
             }
@@ -130,7 +130,7 @@ impl World {
                 self.library.blocking().create_task(task).map(drop).map_err(|error| error.to_string())
             }
             Way::Change => {
-                self.apply(&id, &json!({"id": id})).unwrap();
+                self.apply_text(&id, &json!({"id": id})).unwrap();
                 let tool = call["toolName"].as_str().unwrap();
                 let args = call["args"].to_string();
                 let mut words = vec!["add-tool-call", &id, "--tool", tool, "--args", &args];
@@ -139,7 +139,7 @@ impl World {
                 self.cli(&words)
             }
             Way::LibraryChange => {
-                self.apply(&id, &json!({"id": id})).unwrap();
+                self.apply_text(&id, &json!({"id": id})).unwrap();
                 let call = typed_call(&call)?;
                 self.library.manager().add_tool_call(&id, call).map(drop).map_err(|error| error.to_string())
             }

@@ -9,10 +9,12 @@ const PATIENCE: Duration = Duration::from_mins(2);
 pub(crate) fn until<T>(goal: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
+        let started = Instant::now();
         if let Some(found) = look() {
             return found;
         }
         assert!(begin.elapsed() < PATIENCE, "waited in vain until {goal}");
-        std::thread::sleep(Duration::from_millis(1));
+        // A search of all processes takes milliseconds: without a longer pause it would take the CPU from the processes waited for.
+        std::thread::sleep(Duration::from_millis(1).max(started.elapsed() * 2));
     }
 }
