@@ -1,4 +1,4 @@
-//! Fuzzing of parsers with hostile input, and the report of a check that cannot run here. For tests only.
+//! Fuzzing of parsers with hostile input, the cases of a day, and the report of a check that cannot run here. For tests only.
 //!
 //! A [`Target`] consists of known inputs of a parser and the words of its language. Further inputs are derived from
 //! them: edited, rearranged as JSON trees, composed of words, and nested thousands of times. A parser may refuse any
@@ -176,7 +176,18 @@ impl Tally {
 
 /// Returns the number of inputs of one test.
 fn inputs() -> u64 {
-    if variable("TASKPAWL_HARNESS").as_deref() == Some("full") { FULL } else { USUAL }
+    if is_full() { FULL } else { USUAL }
+}
+
+/// Returns whether the variable `TASKPAWL_HARNESS` asks for the large counts.
+fn is_full() -> bool {
+    variable("TASKPAWL_HARNESS").as_deref() == Some("full")
+}
+
+/// Returns whether a case belongs to those of today: one of `parts` parts, the next part tomorrow. If `TASKPAWL_HARNESS` is
+/// `full`, all of them do.
+pub fn is_due(case: u64, parts: u64) -> bool {
+    is_full() || (today() + case).is_multiple_of(parts)
 }
 
 /// Returns the number of today, counted from 1970.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use taskpawl_fuzz::is_due;
 
 use crate::harness::Cli;
 use files::{Edited, FILES, Item};
@@ -227,10 +228,14 @@ fn check(
     }
 }
 
+/// The edits of one exchange each.
+const SEEDS: [u64; 3] = [7, 1_000_003, 424_242];
+
 #[test]
 fn edits_on_both_sides_move_no_status_to_another_text() {
-    for edited in FILES {
-        for seed in [7, 1_000_003, 424_242] {
+    for (format, edited) in (0..).zip(FILES) {
+        // One of them for each format, and the next one tomorrow.
+        for (_, seed) in (format..).zip(SEEDS).filter(|(case, _)| is_due(*case, 3)) {
             let cli = Cli::new();
             let path = cli.path("work").join(edited.path);
             let mut tasks = Tasks { cli, format: edited.format, path: edited.path };

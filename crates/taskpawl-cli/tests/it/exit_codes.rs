@@ -5,6 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read as _, pipe};
 use std::process::{Command, Stdio};
 
+use taskpawl_fuzz::is_due;
+
 use crate::harness::Cli;
 
 /// A plan for each way in which a run can end.
@@ -122,18 +124,22 @@ fn what_becomes_of_standard_output_changes_no_code_but_that_of_success() {
     all.extend(COMMANDS.iter().filter_map(with_json));
     let mut codes = BTreeSet::new();
     let mut wrong = Vec::new();
-    for args in &all {
+    for (position, args) in (0..).zip(&all) {
         let own = code(&cli, args, Sink::Read, Sink::Read);
         codes.insert(own);
         let unwritten = if own == 0 { 8 } else { own };
-        for (stdout, stderr, right) in [
+        // Two of them for each command, and the next ones tomorrow.
+        for (case, (stdout, stderr, right)) in (position..).zip([
             (Sink::Closed, Sink::Read, own),
             (Sink::Closed, Sink::Closed, own),
             (Sink::Read, Sink::Closed, own),
             (Sink::Read, Sink::Full, own),
             (Sink::Full, Sink::Read, unwritten),
             (Sink::Full, Sink::Closed, unwritten),
-        ] {
+        ]) {
+            if !is_due(case, 3) {
+                continue;
+            }
             let found = code(&cli, args, stdout, stderr);
             if found != right {
                 wrong.push(format!("{args:?} ends with {found}, not {right}: {stdout:?}, {stderr:?}"));
