@@ -1,12 +1,15 @@
 //! Plans by name: those of the project, of the user, and those that the program brings.
 
+use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use taskpawl::model::plan::inspect_plan;
+use taskpawl::PlanDirectory;
+use taskpawl::model::plan::{IncludeError, IncludedText, PlanFiles, inspect_plan};
 use taskpawl::tools::read_if_there;
+use taskpawl_text::error_chain;
 
 use crate::config;
 use crate::context::Context;
@@ -81,6 +84,63 @@ pub(crate) fn all(context: &Context) -> Result<Vec<NamedPlan>, CliError> {
 /// Finds a plan by its name.
 pub(crate) fn find(context: &Context, name: &str) -> Result<Option<NamedPlan>, CliError> {
     Ok(all(context)?.into_iter().find(|plan| plan.name == name))
+}
+
+/// The plans that a plan includes: files, and plans by name.
+#[derive(Debug)]
+pub(crate) struct IncludedPlans<'c> {
+    context: &'c Context,
+    files: PlanDirectory,
+    has_generated: Cell<bool>,
+}
+
+impl<'c> IncludedPlans<'c> {
+    /// Returns the plans that a plan file includes.
+    pub(crate) fn of_file(context: &'c Context, file: &Path) -> Self {
+        let file = context.environment().directory.join(file);
+        Self::new(context, PlanDirectory::of_file(context.root(), &file))
+    }
+
+    /// Returns the plans that a text includes, whose paths begin at the working directory.
+    pub(crate) fn of_text(context: &'c Context) -> Self {
+        Self::new(context, PlanDirectory::of_text(context.root(), &context.environment().directory))
+    }
+
+    fn new(context: &'c Context, files: PlanDirectory) -> Self {
+        Self { context, files, has_generated: Cell::new(false) }
+    }
+
+    /// Returns whether one of the plans that were read begins with the comment of plans that a planner wrote.
+    pub(crate) fn has_generated(&self) -> bool {
+        self.has_generated.get()
+    }
+
+    fn named(&self, name: &str) -> Result<IncludedText, IncludeError> {
+        let name = name.to_owned();
+        match find(self.context, &name) {
+            Ok(Some(plan)) => {
+                let file = plan.path.map_or_else(|| format!("<{name}>"), |path| self.files.shown(&path));
+                Ok(IncludedText { file, text: plan.text })
+            }
+            Ok(None) => Err(IncludeError::Unnamed { name }),
+            Err(error) => Err(IncludeError::Unreadable { file: name, why: error_chain(&error) }),
+        }
+    }
+}
+
+impl PlanFiles for IncludedPlans<'_> {
+    fn file(&self) -> Option<String> {
+        self.files.file()
+    }
+
+    fn read(&self, name: &str, by: Option<&str>) -> Result<IncludedText, IncludeError> {
+        let is_name = PlanDirectory::is_name(name);
+        let found = if is_name { self.named(name)? } else { self.files.read(name, by)? };
+        if taskpawl_planner::is_generated(&found.text) {
+            self.has_generated.set(true);
+        }
+        Ok(found)
+    }
 }
 
 /// Returns whether a path may be the name of a plan: it names no file, and has neither a directory nor an ending.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use taskpawl::model::plan::read_plan;
+use taskpawl::model::plan::{IncludedPlace, PlanTask, read_plan_file};
 use taskpawl::model::task::{PlanRecord, RunRecord, Task};
 use taskpawl::model::value::TaskId;
 use taskpawl::tools::Power;
@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::commands::logs::{Tail, tails};
 use crate::error::CliError;
 use crate::files::read_file;
+use crate::plan_library::IncludedPlans;
 use crate::{person, run_events};
 
 /// The most bytes of one output stream of a failed call in a report.
@@ -113,11 +114,9 @@ struct PlanLines<'a> {
 /// The lines of one plan file.
 struct LinesOfPlan {
     record: PlanRecord,
-    /// The file, relative to the repository or the project.
-    file: String,
-    by_id: BTreeMap<String, u32>,
+    by_id: BTreeMap<String, SourceLine>,
     /// The lines of tasks without an id.
-    by_name: BTreeMap<String, u32>,
+    by_name: BTreeMap<String, SourceLine>,
 }
 
 impl<'a> PlanLines<'a> {
@@ -140,7 +139,7 @@ impl<'a> PlanLines<'a> {
             line = lines.line(name, &parent.id, &parent.name);
             above = parent.parent;
         }
-        Ok(line.map(|line| SourceLine { file: lines.file.clone(), line }))
+        Ok(line.cloned())
     }
 
     /// Reads the file of a plan; `None` without a file, or if it is no plan any more.
@@ -150,17 +149,29 @@ impl<'a> PlanLines<'a> {
             return Ok(None);
         };
         let whole = self.app.root().join(&path);
-        let Some(plan) = read_file(&whole).ok().and_then(|text| read_plan(&text).ok()) else {
-            return Ok(None);
-        };
+        let files = IncludedPlans::of_file(self.app, &whole);
+        let plan = read_file(&whole).ok().and_then(|text| read_plan_file(&text, &files).ok());
+        let Some(plan) = plan else { return Ok(None) };
         let (mut by_id, mut by_name) = (BTreeMap::new(), BTreeMap::new());
+        let file = self.shown(&whole, path);
         for task in plan.tasks {
+            let line = self.line(&file, &task);
             match task.id {
-                Some(id) => _ = by_id.insert(id.to_string(), task.at.line),
-                None => _ = by_name.insert(task.spec.name.clone(), task.at.line),
+                Some(id) => _ = by_id.insert(id.to_string(), line),
+                None => _ = by_name.insert(task.spec.name.clone(), line),
             }
         }
-        Ok(Some(LinesOfPlan { record, file: self.shown(&whole, path), by_id, by_name }))
+        Ok(Some(LinesOfPlan { record, by_id, by_name }))
+    }
+
+    /// Returns the line of a task: in the file of its plan, or in the one that the plan includes.
+    fn line(&self, file: &str, task: &PlanTask) -> SourceLine {
+        match task.included.as_deref() {
+            Some(IncludedPlace { file, at }) => {
+                SourceLine { file: self.shown(&self.app.root().join(file), file.clone()), line: at.line }
+            }
+            None => SourceLine { file: file.to_owned(), line: task.at.line },
+        }
     }
 
     /// Returns the path of a file as annotations need it: relative to the checkout of the workflow, else to the project.
@@ -174,11 +185,11 @@ impl<'a> PlanLines<'a> {
 }
 
 impl LinesOfPlan {
-    fn line(&self, plan: &str, id: &TaskId, name: &str) -> Option<u32> {
+    fn line(&self, plan: &str, id: &TaskId, name: &str) -> Option<&SourceLine> {
         let of_file = self.record.file_id(id);
         // The ids of an instance of a plan begin with the name of the instance.
         let own = id.as_str().strip_prefix(plan).and_then(|rest| rest.strip_prefix('.'));
         let by_id = self.by_id.get(of_file.as_str()).or_else(|| self.by_id.get(own?));
-        by_id.or_else(|| self.by_name.get(name)).copied()
+        by_id.or_else(|| self.by_name.get(name))
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use taskpawl::model::plan::{Plan, PlanSchedule, Reaction, read_plan};
+use taskpawl::model::plan::{Plan, PlanSchedule, Reaction, expand_plan, read_plan, read_plan_file};
 use taskpawl::model::value::Timestamp;
 use taskpawl::tools::{content_hash, read_if_there};
 use taskpawl_schedule::{Calendar, InstanceState, Memory, Overlap, Rules};
@@ -19,6 +19,7 @@ use taskpawl_schedule::{Calendar, InstanceState, Memory, Overlap, Rules};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::grants::Project;
+use crate::plan_library::IncludedPlans;
 use crate::trust::{state_directory_of, state_file, write_state};
 
 /// The largest file that is read, in bytes.
@@ -41,6 +42,9 @@ pub(crate) struct Schedule {
     pub(crate) file: PathBuf,
     /// The text of that file at the time.
     pub(crate) text: String,
+    /// The long form of the plan at the time, if it includes others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    whole: Option<String>,
     /// Given values of its parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) params: Vec<(String, String)>,
@@ -75,19 +79,35 @@ impl Schedule {
     pub(crate) fn new(
         context: &Context,
         (name, file): (String, PathBuf),
-        text: String,
+        (text, whole): (String, Option<String>),
         params: Vec<(String, String)>,
         now: Timestamp,
     ) -> Result<Self, CliError> {
         let memory = Memory { handled: now, queued: None };
         let project = Project::of(context)?;
-        Ok(Self { project, name, file, text, params, added_at: now, memory, last: None })
+        Ok(Self { project, name, file, text, whole, params, added_at: now, memory, last: None })
+    }
+
+    /// Returns the long form of a plan that includes others. A later change of their files must not run without a person.
+    pub(crate) fn whole(plan: &Plan) -> Option<String> {
+        let has_included = plan.tasks.iter().any(|task| task.included.is_some());
+        has_included.then(|| expand_plan(plan).to_string())
+    }
+
+    /// Returns whether the file, or one that it includes, has changed since it was added. A file that is gone has not.
+    pub(crate) fn has_changed(&self, context: &Context) -> bool {
+        let Ok(text) = std::fs::read_to_string(&self.file) else { return false };
+        let whole = || {
+            let files = IncludedPlans::of_file(context, &self.file);
+            Self::whole(&read_plan_file(&text, &files).ok()?)
+        };
+        text != self.text || (self.whole.is_some() && whole() != self.whole)
     }
 
     /// Reads the plan as it was added.
     pub(crate) fn plan(&self) -> Result<Plan, CliError> {
         let wrong = |errors| CliError::Plan { file: self.file.display().to_string(), errors };
-        let mut plan = read_plan(&self.text).map_err(wrong)?;
+        let mut plan = read_plan(self.whole.as_ref().unwrap_or(&self.text)).map_err(wrong)?;
         plan.set_params(self.params.iter().map(|(name, value)| (&**name, &**value))).map_err(wrong)?;
         Ok(plan)
     }
@@ -154,6 +174,7 @@ impl Place {
             name: name.to_owned(),
             file: PathBuf::from("plan.yaml"),
             text,
+            whole: None,
             params: Vec::new(),
             added_at: now,
             memory: Memory { handled: now, queued: None },

@@ -76,6 +76,7 @@ pub(crate) fn plan() -> Value {
             "items": {"type": "string"},
             "description": "The program, with its arguments, that is told when something waits, failed or is finished",
         },
+        "returns": {"description": "The result of a task that includes the plan: a value with expressions"},
         "tasks": {"$ref": "#/$defs/tasks"},
     });
     let object = json!({
@@ -332,6 +333,7 @@ fn task_fields() -> Value {
         "dependencies": texts,
         "needs": {"$ref": "#/$defs/texts", "description": "Short for `dependencies`"},
         "subtasks": one_or_many(&json!({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/task"}]})),
+        "include": include(),
         "links": {
             "type": "object",
             "additionalProperties": false,
@@ -359,6 +361,18 @@ fn task_fields() -> Value {
         },
         "idempotent": {"type": "boolean", "description": "Its programs may start again when their end is unknown"},
     })
+}
+
+fn include() -> Value {
+    let file = json!({"type": "string", "minLength": 1, "description": "A path from the file of the plan, or a name of `plan list`"});
+    let with = json!({"type": "object", "description": "The parameters of the included plan"});
+    let object = json!({
+        "type": "object",
+        "required": ["file"],
+        "additionalProperties": false,
+        "properties": {"file": file, "with": with},
+    });
+    json!({"anyOf": [object, {"type": "string", "minLength": 1}], "description": "The plan whose tasks are its subtasks"})
 }
 
 fn task_work_fields() -> Value {
@@ -523,7 +537,7 @@ mod tests {
     use std::sync::Arc;
 
     use taskpawl::async_trait;
-    use taskpawl::model::plan::{expand_plan, parse_plan, plan_fields};
+    use taskpawl::model::plan::{expand_plan, parse_plan, plan_fields, plan_value, read_plan_file};
     use taskpawl::tools::{CallContext, Registry, Tool, ToolError, ToolSpec};
 
     use super::*;
@@ -563,7 +577,7 @@ mod tests {
         "defaults": {"priority": "high"}, "resources": {"db": 2}, "timeout": "2h",
         "budget": {"calls": 10, "duration": "1h", "cost": 1.5}, "maxFailures": 3, "notify": ["notify-send", "x"],
         "schedule": {"cron": "0 3 * * *", "timezone": "Europe/Berlin", "overlap": "queue", "expires": "6h", "onMissed": "none"},
-        "requires": {"env": ["HOME"]},
+        "requires": {"env": ["HOME"]}, "returns": {"made": "${{ tasks.run.result.stdout }}"},
         "tasks": [
             "a name alone",
             {"id": "run", "run": "make", "timeout": "0.5s", "labels": "x", "writes": ["out"], "resources": "db"},
@@ -614,7 +628,10 @@ mod tests {
         let plans: Vec<_> = files.map(|entry| entry.unwrap().path()).filter(is_plan).collect();
         assert!(plans.len() >= 2, "{plans:?}");
         for path in plans {
-            let plan = parse_plan(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            let files = taskpawl::PlanDirectory::of_file(path.parent().unwrap(), &path);
+            let text = std::fs::read_to_string(&path).unwrap();
+            accepts(&registry, &plan_value(&text).unwrap()).unwrap();
+            let plan = read_plan_file(&text, &files).unwrap();
             accepts(&registry, &expand_plan(&plan))
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         }

@@ -10,7 +10,9 @@ use serde_json::Value;
 use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::run::recovery::CallElsewhere;
 use taskpawl_model::run::run_loop::Deadline;
-use taskpawl_model::task::{ARTIFACTS_TOOL, CallError, KeySpace, LOCAL_LABEL, MERGE_TOOL, WORKTREE_TOOL};
+use taskpawl_model::task::{
+    ARTIFACTS_TOOL, CallError, KeySpace, LOCAL_LABEL, MERGE_TOOL, RETURN_TOOL, WORKTREE_TOOL,
+};
 use taskpawl_model::value::{RunId, Timestamp};
 use taskpawl_tools::RegisteredTool;
 use tokio_util::sync::CancellationToken;
@@ -84,6 +86,9 @@ impl Sender {
     /// Chooses the place of a call: the worker with the most free slots among those that have its labels and its tool.
     pub(crate) fn choose(&self, started: &StartedCall, has_tool: bool) -> Choice {
         let (labels, tool) = (&started.spec.runs_on, &started.call.spec.tool_name);
+        if tool == RETURN_TOOL {
+            return Choice::Here;
+        }
         let is_local = labels.iter().any(|label| label == LOCAL_LABEL);
         // Worktrees and their branches lie in the repository of this machine.
         let has_tree = started.spec.worktree.is_some()

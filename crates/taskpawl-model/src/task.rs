@@ -39,9 +39,9 @@ pub use record::{
 };
 pub use spec::{
     AGENT_TOOL, ARTIFACTS_CALL, ARTIFACTS_TOOL, Approval, ApprovalWord, Cache, CallPart, CallSpec, ForEach,
-    Hooks, LOCAL_LABEL, Links, MERGE_TOOL, Mode, NewCall, Origin, PlanAccess, Priority, Question, Repeat,
-    Retry, SESSION_RESOURCE, SandboxRequest, TaskSpec, Trigger, WORKER_RESOURCE, WORKTREE_CALL,
-    WORKTREE_TOOL, Worktree,
+    Hooks, LOCAL_LABEL, Links, MERGE_TOOL, Mode, NewCall, Origin, PlanAccess, Priority, Question,
+    RETURN_CALL, RETURN_TOOL, Repeat, Retry, SESSION_RESOURCE, SandboxRequest, TaskSpec, Trigger,
+    WORKER_RESOURCE, WORKTREE_CALL, WORKTREE_TOOL, Worktree,
 };
 pub use status::{
     BlockedReason, CallStatus, Cause, Claim, ClaimEnd, FailureClass, Status, TaskStatus, TransitionError,

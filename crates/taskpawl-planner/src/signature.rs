@@ -5,8 +5,8 @@ use taskpawl_tools::ToolSpec;
 /// The most characters of a tool's description.
 const MAX_DESCRIPTION: usize = 70;
 
-/// Tools whose calls fields of tasks add: `artifacts` and `worktree`.
-const OF_FIELDS: [&str; 2] = ["artifacts", "worktree_commit"];
+/// Tools whose calls fields of tasks add: `artifacts`, `include` and `worktree`.
+const OF_FIELDS: [&str; 3] = ["artifacts", "return", "worktree_commit"];
 
 /// Returns the tools that a planner may call, by name.
 pub(crate) fn offered<'t>(tools: impl IntoIterator<Item = &'t ToolSpec>) -> Vec<&'t ToolSpec> {

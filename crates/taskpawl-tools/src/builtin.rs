@@ -54,6 +54,7 @@ pub(crate) fn local() -> Vec<Arc<dyn Tool>> {
         Arc::new(wait::Wait::new()),
         Arc::new(simple::Log::new()),
         Arc::new(simple::Fail::new()),
+        Arc::new(simple::Return::new()),
         Arc::new(artifacts::Artifacts::new()),
     ];
     #[cfg(feature = "builtin-tools")]

@@ -9,7 +9,7 @@ use taskpawl_manager::{ApplyOptions, Digest, Ending, Error, Manager};
 use taskpawl_model::advice::Hint;
 use taskpawl_model::command::{ApplyReport, Command, NewTask};
 use taskpawl_model::plan::{
-    PlanError, PlanErrors, PlanProblem, Position, expand_plan, parse_plan, read_plan,
+    PlanError, PlanErrors, PlanProblem, Position, expand_plan, parse_plan, read_plan, read_plan_file,
 };
 use taskpawl_model::rules::Means;
 use taskpawl_model::task::{Event, Status, Task};
@@ -18,6 +18,7 @@ use taskpawl_model::view::{GivenGrants, Query};
 use taskpawl_store::{Diagnostic, Location, Severity};
 
 use crate::plan::Plan;
+use crate::plan_directory::PlanDirectory;
 use crate::temporary_directory::TemporaryDirectory;
 
 /// Lease of a claim made by [`Blocking::update_task_status`], unless its holder renews it.
@@ -176,7 +177,12 @@ impl Blocking {
 
     /// Applies a plan with options, see [`Taskpawl::apply`](crate::Taskpawl::apply).
     pub fn apply_with(&self, plan: impl Into<Plan>, options: ApplyOptions) -> Result<ApplyReport, Error> {
-        let plan = read_plan(&plan.into().to_text()?)?;
+        let plan = plan.into();
+        let (text, root) = (plan.to_text()?, &self.engine.project().root);
+        let plan = match plan.file() {
+            Some(file) => read_plan_file(&text, &PlanDirectory::of_file(root, file))?,
+            None => read_plan(&text)?,
+        };
         let Some(name) = plan.name.clone() else {
             let problem = PlanProblem::Missing { field: "name", of: "a plan" };
             let hint = Some(Hint::new("`Plan::named` sets it"));

@@ -4,6 +4,7 @@ mod checker;
 mod lock_files;
 
 use std::fmt;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use taskpawl_engine::RunVariables;
@@ -12,7 +13,8 @@ use taskpawl_model::advice::Hint;
 use taskpawl_model::command::Refusal;
 use taskpawl_model::expr::{Name, args_mentions, unmarked_expression};
 use taskpawl_model::plan::{
-    Inspected, Plan, PlanError, PlanPart, PlanSpot, PlanTask, Position, inspect_plan, locate,
+    Inspected, Plan, PlanError, PlanFiles, PlanPart, PlanSpot, PlanTask, Position, inspect_plan,
+    inspect_plan_file, locate,
 };
 use taskpawl_model::rules::resolve;
 use taskpawl_model::task::{CallSpec, MERGE_TOOL, Origin};
@@ -23,6 +25,7 @@ use self::checker::Checker;
 use self::lock_files::{BareWorktree, bare_worktree};
 use crate::blocking::Blocking;
 use crate::facade::Taskpawl;
+use crate::plan_directory::PlanDirectory;
 
 /// The most problems in the result of a check. The others are counted.
 pub const MAX_PROBLEMS: usize = 40;
@@ -146,12 +149,18 @@ pub struct CheckOptions<'a> {
     pub variables: &'a RunVariables,
     /// Called for tools that are not registered.
     pub explain: ExplainTool<'a>,
+    /// The plans that tasks may include; `None` for a text in no file, which includes none.
+    pub files: Option<&'a dyn PlanFiles>,
 }
 
 impl std::fmt::Debug for CheckOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { origin, variables, explain: _ } = self;
-        f.debug_struct("CheckOptions").field("origin", origin).field("variables", variables).finish()
+        let Self { origin, variables, explain: _, files } = self;
+        f.debug_struct("CheckOptions")
+            .field("origin", origin)
+            .field("variables", variables)
+            .field("files", files)
+            .finish()
     }
 }
 
@@ -200,16 +209,19 @@ impl Taskpawl {
                 errors.errors().iter().cloned().map(Problem::of_plan).collect(),
             ))
         })?;
-        let found = self.offload(move |plans| plans.check_own(&text)).await?;
+        let file = plan.file().map(Path::to_owned);
+        let found = self.offload(move |plans| plans.check_own(&text, file.as_deref())).await?;
         if found.is_ok() { Ok(plan) } else { Err(CheckError::Faults(found)) }
     }
 }
 
 impl Blocking {
     /// Checks the text of a plan of this program, whose tools and variables are those of this handle.
-    fn check_own(&self, text: &str) -> Result<PlanCheck, Error> {
+    fn check_own(&self, text: &str, file: Option<&Path>) -> Result<PlanCheck, Error> {
         let (origin, variables) = (self.manager().context().origin, RunVariables::default());
-        self.check_text(text, CheckOptions { origin, variables: &variables, explain: &self.explain_tool() })
+        let files = file.map(|file| PlanDirectory::of_file(&self.engine.project().root, file));
+        let (explain, files) = (self.explain_tool(), files.as_ref().map(|files| files as &dyn PlanFiles));
+        self.check_text(text, CheckOptions { origin, variables: &variables, explain: &explain, files })
     }
 
     /// Returns the explanation of tools that this program does not have.
@@ -233,7 +245,10 @@ impl Blocking {
     /// # Errors
     /// The store cannot be read.
     pub fn check_text(&self, text: &str, options: CheckOptions<'_>) -> Result<PlanCheck, Error> {
-        let Inspected { plan, errors } = inspect_plan(text);
+        let Inspected { plan, errors } = match options.files {
+            Some(files) => inspect_plan_file(text, files),
+            None => inspect_plan(text),
+        };
         let mut found: Vec<Problem> = errors.into_iter().map(Problem::of_plan).collect();
         if let Some(plan) = &plan {
             found.extend(self.missing_variables(plan, options.variables));
@@ -368,11 +383,13 @@ impl Problem {
             severity: CheckSeverity::Error,
             code,
             at: task.at,
-            path: format!("task `{}`", name_of(task)),
+            path: task.place(),
             message,
             hint: None,
         };
-        Self { found, spot: Some(PlanSpot { task: task.at, part }) }
+        // Only the plan itself is searched for parts.
+        let spot = task.included.is_none().then_some(PlanSpot { task: task.at, part });
+        Self { found, spot }
     }
 
     fn of_plan(error: PlanError) -> Self {

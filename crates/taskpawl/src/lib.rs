@@ -33,6 +33,7 @@ mod error;
 mod facade;
 mod near;
 mod plan;
+mod plan_directory;
 #[cfg(feature = "planner")]
 mod planner;
 mod policy_adapter;
@@ -60,6 +61,7 @@ pub use error::OpenError;
 pub use facade::Taskpawl;
 pub use near::{AskedByRule, near_rules};
 pub use plan::{IntoCall, Plan, TaskBuilder};
+pub use plan_directory::PlanDirectory;
 #[cfg(feature = "planner")]
 pub use planner::{ChangeRequest, MAX_REPAIRS, NoChange, PlanChange};
 pub use policy_adapter::call_origin;

@@ -1,5 +1,9 @@
 //! Plans as data: read from text or JSON, or built in Rust.
 
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::{Value, json};
 use taskpawl_model::plan::{PlanError, PlanErrors, PlanProblem, Position, plan_value};
@@ -40,6 +44,8 @@ pub struct Plan {
     fields: Map,
     /// Tasks that were added since.
     tasks: Vec<TaskBuilder>,
+    /// The file of the text, which may include others.
+    file: Option<PathBuf>,
 }
 
 /// Builds a task of a [`Plan`].
@@ -75,6 +81,21 @@ impl Plan {
     /// Makes an empty plan with a name, by which the store knows it.
     pub fn new(name: impl Into<String>) -> Self {
         Self::default().named(name)
+    }
+
+    /// Reads a plan file. Its tasks may `include` other plan files of the project, or below its own directory; a plan from
+    /// elsewhere includes none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not UTF-8.
+    pub fn from_file(path: impl AsRef<Path>) -> io::Result<Self> {
+        let text = fs::read_to_string(&path)?;
+        Ok(Self { text, file: Some(path.as_ref().to_owned()), ..Self::default() })
+    }
+
+    /// Returns the file that it was read from.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// Sets the name.

@@ -40,7 +40,8 @@ impl Taskpawl {
             let facts = Facts::of_directory(&plans.engine.project().root);
             let prompt = Prompt::new(&goal, &documents, &tools, &facts, budget.max_tasks);
             let (variables, explain) = (RunVariables::default(), plans.explain_tool());
-            let options = CheckOptions { origin: Origin::Agent, variables: &variables, explain: &explain };
+            let options =
+                CheckOptions { origin: Origin::Agent, variables: &variables, explain: &explain, files: None };
             plans.propose(&prompt, &tools, &*planner, budget, options)
         })
         .await

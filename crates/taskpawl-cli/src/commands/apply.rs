@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::command::{ApplyReport, Refusal};
-use taskpawl::model::plan::{Plan, PlanSource, PlanTask, expand_plan, read_plan};
+use taskpawl::model::plan::{Plan, PlanSource, PlanTask, expand_plan, read_plan, read_plan_file};
 use taskpawl::model::rules::resolve;
 use taskpawl::model::task::Origin;
 use taskpawl::model::value::{TaskId, check_id};
@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::commands::{calls, parse, proposed};
 use crate::error::{CliError, Problem};
 use crate::failure::MAX_SHOWN;
-use crate::plan_library;
+use crate::plan_library::{self, IncludedPlans};
 use crate::schedules;
 use crate::text::nearest;
 
@@ -171,6 +171,8 @@ pub(super) struct PlanText {
     /// The path as given, or `<stdin>`, for messages.
     pub(super) shown: String,
     pub(super) text: String,
+    /// True if a planner wrote it. Only plans of people include others.
+    is_of_planner: bool,
 }
 
 impl PlanText {
@@ -184,16 +186,24 @@ impl PlanText {
             let shown =
                 plan.path.as_ref().map_or_else(|| format!("<{name}>"), |path| path.display().to_string());
             let path = plan.path.unwrap_or_else(|| PathBuf::from("-"));
-            return Ok(Self { path, shown, text: plan.text });
+            return Ok(Self { path, shown, text: plan.text, is_of_planner: false });
         }
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
-        Ok(Self { path: path.to_owned(), shown, text: read_text(path, is_stdin)? })
+        let text = read_text(path, is_stdin)?;
+        Ok(Self { path: path.to_owned(), shown, text, is_of_planner: false })
     }
 
     /// Returns the text of a planner, which is in no file.
     pub(super) fn of_planner(text: String) -> Self {
-        Self { path: PathBuf::from("-"), shown: "<planner>".to_owned(), text }
+        Self { path: PathBuf::from("-"), shown: "<planner>".to_owned(), text, is_of_planner: true }
+    }
+
+    /// Returns the plans that it may include; `None` if it includes none.
+    pub(super) fn files<'a>(&self, app: &'a App) -> Option<IncludedPlans<'a>> {
+        let of_file = || IncludedPlans::of_file(app, &self.path);
+        let files = || if self.is_stdin() { IncludedPlans::of_text(app) } else { of_file() };
+        (!self.is_of_planner).then(files)
     }
 
     fn is_stdin(&self) -> bool {
@@ -212,7 +222,7 @@ pub(crate) struct PlanFile {
     pub(crate) plan: Plan,
     /// The name under which the plan is applied.
     pub(crate) name: String,
-    /// True if its text begins with the comment of plans that a planner wrote.
+    /// True if its text, or one that it includes, begins with the comment of plans that a planner wrote.
     pub(super) is_generated: bool,
     /// The path as given, or `<stdin>`, for messages.
     shown: String,
@@ -225,11 +235,15 @@ impl PlanFile {
     }
 
     fn of_text(app: &App, text: PlanText, takes: &Takes) -> Result<Self, CliError> {
-        let is_stdin = text.is_stdin();
-        let PlanText { path, shown, text } = text;
-        let is_generated = taskpawl_planner::is_generated(&text);
+        let (is_stdin, files) = (text.is_stdin(), text.files(app));
+        let PlanText { path, shown, text, .. } = text;
         let wrong = |errors| CliError::Plan { file: shown.clone(), errors };
-        let mut plan = read_plan(&text).map_err(wrong)?;
+        let mut plan = match &files {
+            Some(files) => read_plan_file(&text, files).map_err(wrong)?,
+            None => read_plan(&text).map_err(wrong)?,
+        };
+        let includes_generated = files.is_some_and(|files| files.has_generated());
+        let is_generated = includes_generated || taskpawl_planner::is_generated(&text);
         let params = takes.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         plan.set_params(params).map_err(wrong)?;
         if let Some(name) = &takes.instance {

@@ -43,8 +43,7 @@ pub(super) fn check_plan(app: &App, plan: &Plan, file: &str) -> Result<(), CliEr
     let calls = calls.flat_map(|(index, task)| task.calls.iter().map(move |call| (index, &*call.spec)));
     let place = |index: usize, path: &str| {
         let task = &plan.tasks[index];
-        let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
-        let path = if path.is_empty() { format!("task `{name}`") } else { format!("task `{name}`: {path}") };
+        let path = if path.is_empty() { task.place() } else { format!("{}: {path}", task.place()) };
         (Some(file.to_owned()), task.at, path)
     };
     check(app, calls, place, Some(&plan.tools))

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::model::command::ApplyReport;
-use taskpawl::model::plan::{Plan, inspect_plan};
+use taskpawl::model::plan::{Plan, PlanFiles, inspect_plan};
 use taskpawl::model::task::{CallSpec, Origin};
 use taskpawl::{ApplyOptions, CheckOptions, CheckProblem, CheckSeverity, RunVariables, Taskpawl};
 
@@ -192,7 +192,9 @@ pub(super) fn accepted(
     origin: Origin,
     variables: &RunVariables,
 ) -> Result<Option<Problems>, CliError> {
-    let options = CheckOptions { origin, variables, explain: &|name| explain_tool(app, name) };
+    let files = text.files(app);
+    let files = files.as_ref().map(|files| files as &dyn PlanFiles);
+    let options = CheckOptions { origin, variables, explain: &|name| explain_tool(app, name), files };
     let found = plans.blocking().check_text(&text.text, options)?;
     let lines = found.problems.iter().map(|problem| PlanProblemLine::new(&text.shown, problem));
     let of_schedule = PlanProblemLine::of_schedule(text);

@@ -2,9 +2,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
+use taskpawl::ApplyOptions;
 use taskpawl::model::advice::Hint;
 use taskpawl::model::value::{Timestamp, check_id, format_time};
-use taskpawl::{ApplyOptions, Manager};
 use taskpawl_schedule::{InstanceState, Shift, ShiftKind};
 
 use crate::app::App;
@@ -70,7 +70,7 @@ enum ScheduleCommand {
 struct Listed {
     name: String,
     file: String,
-    /// True if the file has another text than the schedule.
+    /// True if the file, or one that it includes, has another text than the schedule.
     file_changed: bool,
     cron: String,
     timezone: String,
@@ -153,7 +153,7 @@ fn add(app: &App, path: &Path, params: &[(String, String)], is_yes: bool) -> Res
     let added = Schedule::new(
         app,
         (file.name.clone(), whole.canonicalize().unwrap_or(whole)),
-        content,
+        (content, Schedule::whole(&file.plan)),
         params.to_vec(),
         now,
     )?;
@@ -170,7 +170,7 @@ fn add(app: &App, path: &Path, params: &[(String, String)], is_yes: bool) -> Res
             schedules.push(stored);
         }
     })?;
-    let listed = Listed::of(app.manager()?, &added, &times, now, is_served(&place)?)?;
+    let listed = Listed::of(app, &added, &times, now, is_served(&place)?)?;
     let out = app.out();
     if out.is_json {
         return out.data(&listed);
@@ -208,7 +208,7 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         let plan = schedule.plan()?;
         let Some(fields) = &plan.schedule else { continue };
         let times = Times::of(fields).map_err(|error| CliError::usage(error.to_string()))?;
-        all.push(Listed::of(manager, schedule, &times, now, is_served)?);
+        all.push(Listed::of(app, schedule, &times, now, is_served)?);
     }
     let out = app.out();
     if out.is_json {
@@ -231,7 +231,7 @@ fn is_served(place: &Place) -> Result<bool, CliError> {
 
 impl Listed {
     fn of(
-        manager: &Manager,
+        app: &App,
         schedule: &Schedule,
         times: &Times,
         now: Timestamp,
@@ -251,7 +251,7 @@ impl Listed {
                     last.state,
                     InstanceState::Running | InstanceState::Waiting | InstanceState::Failed
                 );
-            let state = if is_open { instance::state(manager, &last.plan)? } else { last.state };
+            let state = if is_open { instance::state(app.manager()?, &last.plan)? } else { last.state };
             Ok::<_, CliError>(Last {
                 instance: last.plan.clone(),
                 state,
@@ -268,11 +268,10 @@ impl Listed {
             },
             runs: calendar.local(shift.runs.at),
         };
-        let current = std::fs::read_to_string(&schedule.file);
         Ok(Self {
             name: schedule.name.clone(),
             file: schedule.file.display().to_string(),
-            file_changed: current.is_ok_and(|text| text != schedule.text),
+            file_changed: schedule.has_changed(app),
             cron: fields.cron.clone(),
             timezone: fields.timezone.clone(),
             overlap: fields.overlap.to_string(),

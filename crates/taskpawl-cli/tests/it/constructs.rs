@@ -58,6 +58,10 @@ fn every_plan_is_on_the_page() {
 fn each_construct_ends_as_its_example_says() {
     for (name, exit) in promised() {
         let cli = Cli::new().with_programs().with_clock();
+        for file in fs::read_dir(directory().join("included")).unwrap().map(Result::unwrap) {
+            let name = format!("included/{}", file.file_name().display());
+            cli.file(&name, &fs::read_to_string(file.path()).unwrap());
+        }
         fs::copy(directory().join(format!("{name}.yaml")), cli.path("work").join("plan.yaml")).unwrap();
         let run = cli.run(&["run-all-ready", "--plan", "plan.yaml"]);
         assert_eq!(run.code, Some(exit), "{name}: {}{}", run.stdout, run.stderr);

@@ -21,6 +21,12 @@ fn examples() -> Vec<Example<'static>> {
     blocks.map(|block| example(block.split("```").next().unwrap_or(block))).collect()
 }
 
+/// Returns the blocks with the names of files: plans that examples include.
+fn named() -> Vec<(&'static str, &'static str)> {
+    let blocks = REFERENCE.split("\n```yaml ").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap_or(block).split_once('\n').unwrap()).collect()
+}
+
 fn example(plan: &'static str) -> Example<'static> {
     let last = plan.lines().last().unwrap_or_default();
     let (exit, states) = last
@@ -67,6 +73,9 @@ fn every_example_ends_as_the_reference_says() {
     assert!(examples.len() >= 12, "{} examples", examples.len());
     for Example { plan, exit, states } in examples {
         let cli = Cli::new().with_programs().with_clock();
+        for (name, included) in named() {
+            cli.file(name, included);
+        }
         fs::write(cli.path("work").join("plan.yaml"), plan).unwrap();
         let run = cli.run(&["run-all-ready", "--plan", "plan.yaml"]);
         let listed = cli.run(&["list", "--json", "--limit", "0"]);

@@ -28,6 +28,7 @@ mod explain;
 mod full_disk;
 mod harness;
 mod help;
+mod includes;
 mod killed;
 mod kits;
 mod language;

@@ -23,6 +23,12 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     fenced.filter(|(info, _)| info.split(' ').next() == Some(language)).map(|(_, block)| block).collect()
 }
 
+/// Returns the blocks with the names of files, which other plans of the page may include.
+fn named(page: &str) -> Vec<(&str, &str)> {
+    let blocks = page.split("```yaml ").skip(1);
+    blocks.filter_map(|block| block.split("```").next()?.split_once('\n')).collect()
+}
+
 #[test]
 fn plans_of_the_pages_are_valid() {
     let mut count = 0;
@@ -38,6 +44,9 @@ fn plans_of_the_pages_are_valid() {
             let shown = blocks(&page, "toml").into_iter();
             let configs = shown.filter(|block| sections.iter().any(|section| block.starts_with(section)));
             fs::write(&config, configs.collect::<String>()).unwrap();
+            for (name, included) in named(&page) {
+                cli.file(name, included);
+            }
             cli.file("plan.yaml", plan);
             if plan.contains("worktree:") {
                 cli.shell("git init -q; git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m a");

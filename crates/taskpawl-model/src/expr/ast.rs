@@ -1,6 +1,7 @@
 //! The syntax tree of an expression.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde_json::Value;
 
@@ -233,9 +234,14 @@ impl Expr {
 
     /// Calls `found` with every name and its byte position, in the order of the text.
     pub(super) fn names(&self, found: &mut impl FnMut(&Name, usize)) {
+        self.name_ranges(&mut |name, range| found(name, range.start));
+    }
+
+    /// Calls `found` with every name and its byte range, in the order of the text.
+    pub(super) fn name_ranges(&self, found: &mut impl FnMut(&Name, Range<usize>)) {
         if let Kind::Name(name) = &self.kind {
-            found(name, self.start);
+            found(name, self.start..self.end);
         }
-        self.parts().into_iter().for_each(|part| part.names(found));
+        self.parts().into_iter().for_each(|part| part.name_ranges(found));
     }
 }

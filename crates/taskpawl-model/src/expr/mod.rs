@@ -25,6 +25,7 @@ mod names;
 mod number;
 mod parser;
 mod provenance;
+mod rename;
 mod say;
 mod scan;
 mod shell;
@@ -38,6 +39,7 @@ pub(crate) use budget::Budget;
 pub use data::{Args, Data, Evaluated, References, TaskData, TaskUse};
 pub use error::{EvalError, EvalFault, ExprError, ExprFault};
 pub use provenance::{CutParts, Provenance, Provenances};
+pub(crate) use rename::{as_expression, as_literal, lone_name, rename_in_condition, rename_in_value};
 pub(crate) use scan::OPEN;
 pub use template::{
     Mention, args_mentions, args_references, condition_mentions, condition_references, evaluate,

@@ -15,7 +15,7 @@ use super::say::described;
 use super::scan::{OPEN, Piece, pieces};
 use super::shell::{Command, quote};
 use super::shell_place::{Part, data_words};
-use crate::task::spec::MERGE_TOOL;
+use crate::task::spec::{MERGE_TOOL, RETURN_TOOL};
 use crate::task::trust::{UntrustedValue, add_values};
 use crate::value::Map;
 use crate::value::secret::{
@@ -149,7 +149,9 @@ fn deciding_words(command: &str) -> Result<Vec<(Parsed, usize)>, Fault> {
 fn form_of(tool: &str, argument: &str, value: &Value) -> Form {
     match (tool, argument) {
         ("shell", "command") | (MERGE_TOOL, "check") if value.is_string() => Form::Command,
-        ("write_file", "content") | ("edit_file", "new") | ("log", "message") => Form::Data,
+        ("write_file", "content") | ("edit_file", "new") | ("log", "message") | (RETURN_TOOL, "value") => {
+            Form::Data
+        }
         _ => Form::Value,
     }
 }
@@ -367,12 +369,12 @@ fn push_names(parsed: &Parsed, at: usize, pointer: &str, mentions: &mut Vec<Ment
     });
 }
 
-fn shifted(fault: Fault, by: usize) -> Fault {
+pub(super) fn shifted(fault: Fault, by: usize) -> Fault {
     Fault { offset: fault.offset + by, ..fault }
 }
 
 /// Returns the expression of a condition, with or without `${{ … }}`, and its byte position.
-fn alone(text: &str) -> Result<(&str, usize), Fault> {
+pub(super) fn alone(text: &str) -> Result<(&str, usize), Fault> {
     let begin = text.len() - text.trim_start().len();
     let trimmed = text.trim();
     if !trimmed.contains(OPEN) {

@@ -1,5 +1,7 @@
 //! Tasks of a plan while it is read.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::PlanTask;
 use super::program::ProgramDefaults;
 use crate::task::TaskSpec;
@@ -16,6 +18,21 @@ pub(super) struct Draft<'n> {
     pub(super) marks: Marks<'n>,
     /// Defaults of the task for its calls.
     pub(super) program: ProgramDefaults,
+    /// References that are resolved already, because they come from an included plan.
+    pub(super) resolved: Resolved,
+}
+
+/// Resolved references of a draft.
+#[derive(Debug, Default)]
+pub(super) struct Resolved {
+    /// Its dependencies, as drafts.
+    pub(super) needs: Vec<usize>,
+    /// Names in its expressions, with their drafts.
+    pub(super) names: BTreeMap<String, usize>,
+    /// Names in its expressions that come from a `with`. They are those of the plan itself.
+    pub(super) given: BTreeSet<String>,
+    /// The draft that includes its plan.
+    pub(super) by: Option<usize>,
 }
 
 /// The location of a task in the plan.
@@ -27,6 +44,8 @@ pub(super) enum Place {
     Top(usize),
     /// An element of the subtasks of the draft `parent`.
     Nested { parent: usize, index: usize },
+    /// A task of the plan that the draft `by` includes.
+    Included { by: usize },
 }
 
 /// A reference to a task by id or name, with its position.

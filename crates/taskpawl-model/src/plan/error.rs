@@ -4,6 +4,7 @@ use std::fmt;
 
 use taskpawl_json::JsonProblem;
 
+use super::{IncludeError, IncludedPlace};
 use crate::advice::hint::Hint;
 use crate::expr::ExprFault;
 use crate::task::ValueFault;
@@ -393,6 +394,53 @@ pub enum PlanProblem {
         /// The given value.
         found: String,
     },
+    /// A problem in a plan that is included.
+    #[error("{}", in_included(.place, .path, .problem))]
+    Included {
+        /// The place in it.
+        place: Box<IncludedPlace>,
+        /// The field in it.
+        path: String,
+        /// The problem.
+        problem: Box<Self>,
+    },
+    /// A plan that is not included.
+    #[error(transparent)]
+    Include(#[from] IncludeError),
+    /// Plans that include one another in a circle.
+    #[error("plans include each other: `{}`", .circle.join(" → "))]
+    IncludeCircle {
+        /// The files, each including the next, the last the same as the first.
+        circle: Vec<String>,
+    },
+    /// Too many plans include one another.
+    #[error("plans include each other more than {limit} deep")]
+    IncludeDepth {
+        /// The maximum number of levels.
+        limit: usize,
+    },
+    /// A plan with too many included tasks.
+    #[error("with the included tasks the plan has more than {limit}")]
+    IncludedTasks {
+        /// The maximum number of tasks.
+        limit: usize,
+    },
+    /// An included plan with a capacity that the plan does not declare.
+    #[error("`{file}` has a capacity of resource `{resource}`, and this plan has none")]
+    IncludedCapacity {
+        /// The resource.
+        resource: String,
+        /// The file of the included plan.
+        file: String,
+    },
+    /// A parameter of an included plan without a value.
+    #[error("parameter `{name}` of `{file}` is not given")]
+    ParamNotGiven {
+        /// The parameter.
+        name: String,
+        /// The file of the included plan.
+        file: String,
+    },
     /// A task that needs more of a resource than the plan declares.
     #[error("requests {wanted} of resource `{resource}`, which has {capacity}")]
     Capacity {
@@ -458,9 +506,21 @@ impl PlanProblem {
             Self::NoSession { .. } => "no_session",
             Self::NotWith { .. } => "not_with",
             Self::ParamType { .. } => "param_type",
+            Self::Included { problem, .. } => problem.code(),
+            Self::Include(_) => "include",
+            Self::IncludeCircle { .. } => "include_circle",
+            Self::IncludeDepth { .. } => "include_depth",
+            Self::IncludedTasks { .. } => "included_tasks",
+            Self::IncludedCapacity { .. } => "included_capacity",
+            Self::ParamNotGiven { .. } => "param_not_given",
             Self::Capacity { .. } => "capacity",
         }
     }
+}
+
+fn in_included(place: &IncludedPlace, path: &str, problem: &PlanProblem) -> String {
+    let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    format!("{place}: {path}{problem}")
 }
 
 fn several(tools: &[String]) -> String {

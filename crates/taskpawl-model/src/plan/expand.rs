@@ -35,6 +35,7 @@ pub fn expand_plan(plan: &Plan) -> Value {
     fields.extend(
         optional.into_iter().filter(|(_, value)| is_given(value)).map(|(key, v)| (key.to_owned(), v)),
     );
+    fields.extend(plan.returns.clone().map(|value| ("returns".to_owned(), value)));
     let mut subtasks: Vec<Vec<Value>> = vec![Vec::new(); plan.tasks.len()];
     for task in &plan.tasks {
         if let Some(parent) = task.parent {

@@ -9,7 +9,7 @@ use super::node::{Content, Node, shortened};
 use super::places::Places;
 use super::reader::{Reader, push_index, push_key};
 use super::site::{Site, Stage};
-use super::{PlanError, PlanProblem, PlanTask};
+use super::{PlanError, PlanProblem, PlanTask, returns};
 use crate::advice::hint::Hint;
 use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, text_mentions};
 use crate::task::{Approval, CallPart, CallSpec, MERGE_TOOL, Mode, NewCall};
@@ -32,7 +32,7 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
         let mentions = found.mentions(site);
         let tasks: Vec<usize> = match site.draft {
             Some(draft) => vec![draft],
-            None => (0..linker.drafts.len()).filter(|draft| !own.contains(&(*draft, site.stage))).collect(),
+            None => own_drafts(linker).filter(|draft| !own.contains(&(*draft, site.stage))).collect(),
         };
         for number in tasks {
             let scope = Scope::new(&linker.drafts[number].task, site.stage, params);
@@ -43,6 +43,8 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
                     continue;
                 };
                 match linker.refer(number, task, site.stage) {
+                    // Values of `with` are expressions of the included tasks.
+                    Ok(Some(_)) if site.stage == Stage::With => {}
                     Ok(Some(other)) => _ = names[number].insert(task.clone(), other),
                     Ok(None) => {}
                     Err((PlanProblem::UnknownTask { .. }, _)) if reader.is_part => {}
@@ -57,6 +59,12 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
     }
     reader.errors.append(&mut found.errors);
     names
+}
+
+/// Returns the drafts to which the defaults of the plan apply. Included tasks have those of their plan.
+fn own_drafts(linker: &Linker<'_, '_>) -> impl Iterator<Item = usize> {
+    let is_own = |draft: &usize| linker.drafts[*draft].resolved.by.is_none();
+    (0..linker.drafts.len()).filter(is_own)
 }
 
 /// Checks the expressions of a single task. References to other tasks are left to the store.
@@ -85,31 +93,31 @@ fn check_each<'t>(reader: &mut Reader<'_>, scope: impl Fn(Stage) -> Option<Scope
 }
 
 /// A name in an expression, with its position in the file.
-struct Placed {
+pub(super) struct Placed {
     at: Position,
     path: String,
-    name: Name,
+    pub(super) name: Name,
 }
 
 /// The results of checking expressions.
-struct Found<'n> {
+pub(super) struct Found<'n> {
     source: &'n str,
     /// Created on first use: it indexes the lines of the whole file, and most plans have no errors to locate.
     places: Option<Places<'n>>,
-    errors: Vec<PlanError>,
+    pub(super) errors: Vec<PlanError>,
 }
 
 impl<'n> Found<'n> {
-    fn new(source: &'n str) -> Self {
+    pub(super) fn new(source: &'n str) -> Self {
         Self { source, places: None, errors: Vec::new() }
     }
 
-    fn report(&mut self, mention: &Placed, problem: PlanProblem, hint: Option<String>) {
+    pub(super) fn report(&mut self, mention: &Placed, problem: PlanProblem, hint: Option<String>) {
         let hint = hint.map(Hint::from);
         self.errors.push(PlanError { at: mention.at, path: mention.path.clone(), problem, hint });
     }
 
-    fn scoped(&mut self, mention: &Placed, scope: &Scope) {
+    pub(super) fn scoped(&mut self, mention: &Placed, scope: &Scope) {
         if let Some((problem, hint)) = scope.problem(&mention.name) {
             self.report(mention, problem, hint);
         }
@@ -123,7 +131,7 @@ impl<'n> Found<'n> {
     }
 
     /// Returns the names in the expressions of a site, and reports syntax errors.
-    fn mentions(&mut self, site: &Site<'_>) -> Vec<Placed> {
+    pub(super) fn mentions(&mut self, site: &Site<'_>) -> Vec<Placed> {
         let mut placed = Vec::new();
         if site.bare {
             let text = site.node.as_str().unwrap_or_default();
@@ -220,7 +228,13 @@ impl<'t> Scope<'t> {
         let earlier = match stage {
             Stage::Until => task.calls.len(),
             Stage::CallWhen(call) | Stage::Args(call) if task.spec.mode != Some(Mode::Parallel) => call,
-            Stage::When | Stage::List | Stage::Key | Stage::CallWhen(_) | Stage::Args(_) => 0,
+            Stage::When
+            | Stage::List
+            | Stage::Key
+            | Stage::CallWhen(_)
+            | Stage::Args(_)
+            | Stage::With
+            | Stage::Returns => 0,
         };
         let is_setup =
             |call: usize| task.calls.get(call).is_some_and(|call| call.spec.part() == CallPart::Setup);
@@ -257,6 +271,9 @@ impl<'t> Scope<'t> {
 
     /// Returns the problem with a name that is not available here.
     pub(crate) fn problem(&self, name: &Name) -> Option<(PlanProblem, Option<String>)> {
+        if let Some(problem) = returns::problem_outside_tasks(self.stage, name) {
+            return Some(problem);
+        }
         match name {
             Name::Param(name) => {
                 let known = self.params?;
@@ -303,7 +320,9 @@ impl<'t> Scope<'t> {
     fn no_item(&self, name: &Name) -> (PlanProblem, Option<String>) {
         let name = if *name == Name::Item { "item" } else { "index" };
         let hint = match self.stage {
-            Stage::List | Stage::When => "this is evaluated once, before the items exist",
+            Stage::List | Stage::When | Stage::With | Stage::Returns => {
+                "this is evaluated once, before the items exist"
+            }
             Stage::Key | Stage::CallWhen(_) | Stage::Args(_) | Stage::Until => {
                 "give the task `forEach: {in: …}`"
             }
@@ -400,7 +419,7 @@ impl Linker<'_, '_> {
         if self.is_below(other, number) {
             return match stage {
                 Stage::Args(_) | Stage::CallWhen(_) | Stage::Until => Ok(Some(other)),
-                Stage::When | Stage::List | Stage::Key => Err((
+                Stage::When | Stage::List | Stage::Key | Stage::With | Stage::Returns => Err((
                     self.not_before(number, other),
                     Some("this is evaluated before the subtasks start".to_owned()),
                 )),
@@ -420,7 +439,7 @@ impl Linker<'_, '_> {
     }
 
     /// Returns the draft with this id or name, if it is unique.
-    fn one(&self, text: &str) -> Option<usize> {
+    pub(super) fn one(&self, text: &str) -> Option<usize> {
         if let super::link::Found::One(other) = self.find(text) { Some(other) } else { None }
     }
 

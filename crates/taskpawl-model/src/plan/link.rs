@@ -7,7 +7,7 @@ use taskpawl_text::nearest;
 
 use super::draft::{Draft, Place, Reference, Subtask};
 use super::reader::{Reader, push_index, push_key};
-use super::{PlanError, PlanProblem, PlanTask, cycle, expressions, sessions};
+use super::{PlanError, PlanProblem, PlanTask, cycle, expressions, include, sessions};
 use crate::advice::hint::Hint;
 use crate::value::{TaskId, check_id};
 use taskpawl_json::Position;
@@ -16,6 +16,7 @@ use taskpawl_json::Position;
 pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
     let mut drafts = mem::take(&mut reader.drafts);
     let mut linker = Linker::new(&drafts, reader.listed);
+    linker.is_closed = reader.includes.is_included();
     linker.check_names();
     linker.find_parents();
     linker.find_needs();
@@ -26,6 +27,10 @@ pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
     let is_linked = linker.errors.is_empty();
     reader.errors.append(&mut linker.errors);
     let mut names = if is_linked { expressions::check(reader, &linker) } else { Vec::new() };
+    if is_linked {
+        include::add_names(&linker, &mut names);
+        reader.check_returns(&linker);
+    }
     let resumed = if is_linked { sessions::resolve(reader, &linker, &mut names) } else { Vec::new() };
     if !is_linked {
         expressions::check_syntax(reader);
@@ -47,6 +52,8 @@ pub(super) struct Linker<'d, 'n> {
     pub(super) drafts: &'d [Draft<'n>],
     /// True if the text is the list of tasks itself, without the field `tasks`.
     pub(super) listed: bool,
+    /// True if its tasks need no others: the plan is included by another one.
+    is_closed: bool,
     errors: Vec<PlanError>,
     pub(super) ids: HashMap<&'d str, usize>,
     pub(super) names: HashMap<&'d str, Named>,
@@ -84,6 +91,7 @@ impl<'d, 'n> Linker<'d, 'n> {
         Self {
             drafts,
             listed,
+            is_closed: false,
             errors: Vec::new(),
             ids: HashMap::with_capacity(count),
             names: HashMap::with_capacity(count),
@@ -189,6 +197,8 @@ impl<'d, 'n> Linker<'d, 'n> {
             for (index, reference) in draft.needs.iter().enumerate() {
                 self.need(number, index, reference);
             }
+            // They have no place in this plan.
+            self.needs[number].extend(draft.resolved.needs.iter().map(|needed| (*needed, usize::MAX)));
         }
     }
 
@@ -205,7 +215,9 @@ impl<'d, 'n> Linker<'d, 'n> {
             }
             Found::Several(first, second) => self.ambiguous(number, reference, first, second),
             // A valid id that is not in the plan may be in the store. The store reports it if it is not.
-            Found::Nobody if check_id(reference.text).is_ok() => self.need_outside(number, reference),
+            Found::Nobody if !self.is_closed && check_id(reference.text).is_ok() => {
+                self.need_outside(number, reference);
+            }
             Found::Nobody => self.unknown(number, reference),
         }
     }
@@ -230,10 +242,13 @@ impl<'d, 'n> Linker<'d, 'n> {
     }
 
     fn unknown(&mut self, number: usize, reference: &Reference<'n>) {
-        let hint = nearest(reference.text, self.others(number)).map_or_else(
-            || "write the id or name of a task of this plan, or the id of one in the store".to_owned(),
-            |nearest| format!("did you mean `{nearest}`?"),
-        );
+        let known = if self.is_closed {
+            "a plan that is included has tasks of its own alone; the task that includes it may need others"
+        } else {
+            "write the id or name of a task of this plan, or the id of one in the store"
+        };
+        let hint = nearest(reference.text, self.others(number))
+            .map_or_else(|| known.to_owned(), |nearest| format!("did you mean `{nearest}`?"));
         let problem = PlanProblem::UnknownTask { reference: reference.text.to_owned() };
         self.report(number, Some(reference), problem, Some(hint));
     }
@@ -298,7 +313,7 @@ impl<'d, 'n> Linker<'d, 'n> {
     fn reference(&self, number: usize, other: usize) -> Option<Reference<'n>> {
         let draft = &self.drafts[number];
         let need = self.needs[number].iter().find(|(needed, _)| *needed == other);
-        need.map(|(_, index)| draft.needs[*index]).or_else(|| {
+        need.and_then(|(_, index)| draft.needs.get(*index).copied()).or_else(|| {
             draft.subtasks.iter().find_map(|subtask| match subtask {
                 Subtask::Named(reference) if matches!(self.find(reference.text), Found::One(n) if n == other) => {
                     Some(*reference)
@@ -346,6 +361,11 @@ pub(super) fn path_of(drafts: &[Draft<'_>], listed: bool, number: usize) -> Stri
         Place::Top(index) => {
             let mut path = if listed { String::new() } else { "tasks".to_owned() };
             push_index(&mut path, index);
+            path
+        }
+        Place::Included { by } => {
+            let mut path = path_of(drafts, listed, by);
+            push_key(&mut path, "include");
             path
         }
         Place::Nested { parent, index } => {

@@ -7,6 +7,9 @@ mod draft;
 mod error;
 mod expand;
 mod expressions;
+mod include;
+mod included_files;
+mod included_tasks;
 mod instance;
 #[cfg(any(test, not(feature = "yaml")))]
 mod json_text;
@@ -20,6 +23,7 @@ mod places;
 mod program;
 mod reader;
 mod reliance;
+mod returns;
 mod scalar;
 mod schedule;
 mod sessions;
@@ -48,16 +52,17 @@ pub(crate) use vocabulary::{
 
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
+pub use included_files::{IncludeError, IncludedText, PlanFiles};
 pub use locate::{PlanPart, PlanPlace, PlanSpot, locate};
 pub use options::plan_fields;
 #[cfg(feature = "yaml")]
 pub use parse::yaml_value;
 pub use parse::{
-    Inspected, call_from_json, change_spec, inspect_plan, parse_call, parse_plan, parse_task, plan_from_json,
-    plan_value, read_plan, read_plan_up_to, task_from_json,
+    Inspected, call_from_json, change_spec, inspect_plan, inspect_plan_file, parse_call, parse_plan,
+    parse_task, plan_from_json, plan_value, read_plan, read_plan_file, read_plan_up_to, task_from_json,
 };
 pub use reliance::Reliance;
 pub use schedule::{OverlapWord, PlanSchedule, Reaction};
 pub use taskpawl_json::Position;
-pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask, Requires};
+pub use types::{Budget, IncludedPlace, Param, ParamType, Plan, PlanSource, PlanTask, Requires};
 pub use vocabulary::{PlanFields, ProposedFields, is_own_field, proposed_fields};

@@ -3,11 +3,12 @@
 use indexmap::IndexMap;
 
 use super::artifacts::ARTIFACT;
+use super::include::INCLUDE_SHAPE;
 use super::node::{Content, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
 use super::schedule::SCHEDULE;
 use super::site::Stage;
-use super::vocabulary::{CALL, PLAN, PlanFields, TASK};
+use super::vocabulary::{CALL, INCLUDE, PLAN, PlanFields, TASK};
 use super::{PlanProblem, Requires};
 use crate::task::fault;
 use crate::task::{
@@ -102,6 +103,7 @@ pub(super) const OBJECTS: &[(&str, &[&str])] = &[
     ("cache", CACHE.fields),
     ("worktree", WORKTREE.fields),
     ("artifacts", ARTIFACT.fields),
+    (INCLUDE, INCLUDE_SHAPE.fields),
     ("budget", BUDGET.fields),
     ("schedule", SCHEDULE.fields),
     ("requires", REQUIRES.fields),

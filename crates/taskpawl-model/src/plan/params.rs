@@ -31,7 +31,7 @@ impl Plan {
             match self.params.get(name).map(|param| converted(name, param, text)) {
                 Some(Ok(value)) => _ = self.values.insert(name.to_owned(), value),
                 Some(Err(error)) => errors.push(error),
-                None => errors.push(self.unknown(name)),
+                None => errors.push(self.unknown_param(name)),
             }
         }
         if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
@@ -47,13 +47,14 @@ impl Plan {
             match self.params.get(name) {
                 Some(param) if param.kind.fits(value) => _ = self.values.insert(name.clone(), value.clone()),
                 Some(param) => errors.push(wrong(name, param, &value.to_string())),
-                None => errors.push(self.unknown(name)),
+                None => errors.push(self.unknown_param(name)),
             }
         }
         if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
     }
 
-    fn unknown(&self, name: &str) -> PlanError {
+    /// Returns the error for a parameter that the plan does not have.
+    pub(super) fn unknown_param(&self, name: &str) -> PlanError {
         let known: Vec<String> = self.params.keys().cloned().collect();
         let hint = match near_param(name, &known) {
             _ if known.is_empty() => Hint::new("it declares none"),

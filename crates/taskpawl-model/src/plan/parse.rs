@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::draft::Place;
+use super::included_files::{IncludedPlan, Includes, PlanFiles};
 use super::node::{Content, Entry, MAX_DEPTH, Node, shortened};
 use super::options::{BUDGET, PARAM};
 use super::reader::{Reader, Segment};
@@ -31,7 +32,7 @@ const VERSION: u32 = 1;
 /// # Errors
 /// All errors of the plan, with positions. For a text that is neither JSON nor YAML, only the first error.
 pub fn parse_plan(text: &str) -> Result<Plan, PlanErrors> {
-    plan_of(text, false, None)
+    plan_of(text, false, None, None)
 }
 
 /// Parses a plan like [`parse_plan`], but keeps unknown fields for the step that applies it.
@@ -43,7 +44,15 @@ pub fn parse_plan(text: &str) -> Result<Plan, PlanErrors> {
 /// All other errors of the plan.
 pub fn read_plan(text: &str) -> Result<Plan, PlanErrors> {
     // If the plan has other errors, unknown fields are reported with them.
-    plan_of(text, true, None).or_else(|_| plan_of(text, false, None))
+    plan_of(text, true, None, None).or_else(|_| plan_of(text, false, None, None))
+}
+
+/// Parses a plan like [`read_plan`], with the plans that its tasks include.
+///
+/// # Errors
+/// As for [`read_plan`], and those of the included plans, with the places of both.
+pub fn read_plan_file(text: &str, files: &dyn PlanFiles) -> Result<Plan, PlanErrors> {
+    plan_of(text, true, None, Some(files)).or_else(|_| plan_of(text, false, None, Some(files)))
 }
 
 /// Parses a plan like [`read_plan`] if it has at most `max_tasks` tasks. Further tasks are never held in memory.
@@ -51,7 +60,7 @@ pub fn read_plan(text: &str) -> Result<Plan, PlanErrors> {
 /// # Errors
 /// As for [`read_plan`], and [`TooManyTasks`](PlanProblem::TooManyTasks).
 pub fn read_plan_up_to(text: &str, max_tasks: usize) -> Result<Plan, PlanErrors> {
-    plan_of(text, true, Some(max_tasks)).or_else(|_| plan_of(text, false, Some(max_tasks)))
+    plan_of(text, true, Some(max_tasks), None).or_else(|_| plan_of(text, false, Some(max_tasks), None))
 }
 
 /// The result of reading a plan that may have errors.
@@ -65,6 +74,15 @@ pub struct Inspected {
 
 /// Parses a plan like [`parse_plan`], and returns what could be read beside the errors, for further checks.
 pub fn inspect_plan(text: &str) -> Inspected {
+    inspect(text, Includes::default())
+}
+
+/// Parses a plan like [`inspect_plan`], with the plans that its tasks include.
+pub fn inspect_plan_file(text: &str, files: &dyn PlanFiles) -> Inspected {
+    inspect(text, Includes::of(files))
+}
+
+fn inspect(text: &str, includes: Includes<'_>) -> Inspected {
     let text = text::prepared(text);
     let mut errors = Vec::new();
     let Some(node) = text::parse(&text, Rules::PLAN, &mut errors) else {
@@ -72,14 +90,31 @@ pub fn inspect_plan(text: &str) -> Inspected {
     };
     let mut reader = Reader::default();
     (reader.errors, reader.source, reader.is_inspected) = (errors, &text, true);
+    reader.includes = includes;
     let mut plan = reader.plan(&node);
     plan.tasks = link::link(&mut reader);
     let errors = PlanErrors::new(std::mem::take(&mut reader.errors)).errors().to_vec();
     Inspected { plan: Some(plan), errors }
 }
 
-fn plan_of(text: &str, keeps_unknown: bool, max_tasks: Option<usize>) -> Result<Plan, PlanErrors> {
-    from_text(text, |reader, node| {
+/// Parses a plan that another one includes, with the plans that it includes itself.
+pub(super) fn parse_included(text: &str, includes: Includes<'_>) -> Result<IncludedPlan, PlanErrors> {
+    from_text_with(text, includes, |reader, node| {
+        let mut plan = reader.plan(node);
+        reader.check_included();
+        plan.tasks = link::link(reader);
+        Some(IncludedPlan { plan, height: reader.includes.height() })
+    })
+}
+
+fn plan_of(
+    text: &str,
+    keeps_unknown: bool,
+    max_tasks: Option<usize>,
+    files: Option<&dyn PlanFiles>,
+) -> Result<Plan, PlanErrors> {
+    let includes = files.map_or_else(Includes::default, Includes::of);
+    from_text_with(text, includes, |reader, node| {
         reader.keeps_unknown = keeps_unknown;
         reader.max_tasks = max_tasks;
         let mut plan = reader.plan(node);
@@ -207,6 +242,14 @@ fn from_text<T>(
     text: &str,
     read: impl for<'n> FnOnce(&mut Reader<'n>, &'n Node<'n>) -> Option<T>,
 ) -> Result<T, PlanErrors> {
+    from_text_with(text, Includes::default(), read)
+}
+
+fn from_text_with<T>(
+    text: &str,
+    includes: Includes<'_>,
+    read: impl for<'n> FnOnce(&mut Reader<'n>, &'n Node<'n>) -> Option<T>,
+) -> Result<T, PlanErrors> {
     let text = text::prepared(text);
     let mut errors = Vec::new();
     let Some(node) = text::parse(&text, Rules::PLAN, &mut errors) else {
@@ -214,6 +257,7 @@ fn from_text<T>(
     };
     let mut reader = Reader::default();
     (reader.errors, reader.source) = (errors, &text);
+    reader.includes = includes;
     let value = read(&mut reader, &node);
     finish(std::mem::take(&mut reader.errors), value)
 }
@@ -254,10 +298,13 @@ impl<'n> Reader<'n> {
         plan.unknown = std::mem::take(&mut self.unknown);
         plan.defaults = std::mem::take(&mut self.defaults.given);
         plan.resources = std::mem::take(&mut self.capacities);
+        std::mem::take(&mut self.wanted).add_to(&mut plan);
         plan
     }
 
     fn plan_fields(&mut self, plan: &mut Plan, node: &'n Node<'n>, entries: &'n [Entry<'n>]) {
+        let params = entries.iter().find(|entry| entry.key == "params");
+        self.declared = params.and_then(|entry| entry.value.as_object()).unwrap_or_default();
         // Defaults are checked against the capacities, and tasks against both, in any order of the file.
         for order in [&["resources"][..], &["defaults"], &["tasks"]] {
             for entry in entries.iter().filter(|entry| order.contains(&&*entry.key)) {
@@ -286,6 +333,7 @@ impl<'n> Reader<'n> {
         let (key, node) = (&*entry.key, &entry.value);
         match key {
             "resources" | "defaults" | "tasks" => {}
+            _ if self.is_for_runs(entry) => {}
             "version" => self.version(node),
             "name" => plan.name = self.option(node, Self::id).map(str::to_owned),
             "params" => {
@@ -301,6 +349,10 @@ impl<'n> Reader<'n> {
             "schedule" => plan.schedule = self.option(node, Self::schedule),
             "tools" => plan.tools = self.texts(node),
             "requires" => plan.requires = self.option(node, Self::requires).unwrap_or_default(),
+            "returns" => {
+                self.returns = Some(node).filter(|node| !node.is_null());
+                plan.returns = self.option(node, |reader, node| Some(reader.json(node)));
+            }
             "notify" => plan.notify = self.option(node, Self::argv).unwrap_or_default(),
             "description" => {
                 let description = self.option(node, Self::text);

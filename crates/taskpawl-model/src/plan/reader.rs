@@ -7,6 +7,8 @@ use serde_json::Value;
 pub(super) use taskpawl_json::{push_index, push_key};
 
 use super::draft::{Defaults, Draft};
+use super::include::Wanted;
+use super::included_files::Includes;
 use super::node::{Content, Entry, MAX_VALUE_DEPTH, Node, shortened};
 use super::site::{Site, ToolPlace};
 use super::vocabulary::Vocabulary;
@@ -54,6 +56,14 @@ pub(super) struct Reader<'n> {
     pub(super) defaults: Defaults,
     /// The resource capacities that the plan declares.
     pub(super) capacities: indexmap::IndexMap<String, u32>,
+    /// The declarations of the parameters, before they are read.
+    pub(super) declared: &'n [Entry<'n>],
+    /// The plans that the plan may include.
+    pub(super) includes: Includes<'n>,
+    /// The value of a task that includes the plan.
+    pub(super) returns: Option<&'n Node<'n>>,
+    /// Tools and variables that included plans need.
+    pub(super) wanted: Wanted,
 }
 
 /// A step from a value to a value inside it.

@@ -56,7 +56,9 @@ pub(super) fn resolve(
     names: &mut Names,
 ) -> Vec<ResumedSession> {
     let mut resumed = Vec::new();
-    for (number, draft) in linker.drafts.iter().enumerate() {
+    // Those of an included plan are resolved in it.
+    let own = linker.drafts.iter().enumerate().filter(|(_, draft)| draft.resolved.by.is_none());
+    for (number, draft) in own {
         for (index, call) in draft.task.calls.iter().enumerate() {
             let Some(text) = named_session(&call.spec) else { continue };
             match expression(reader.is_part, linker, (number, index), text) {

@@ -42,4 +42,8 @@ pub(crate) enum Stage {
     Args(usize),
     /// `repeat.until`.
     Until,
+    /// `include.with`: before the task and its subtasks start, without values of its own.
+    With,
+    /// `returns` of the plan: after all of its tasks.
+    Returns,
 }

@@ -31,7 +31,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    fn site(&mut self, stage: Stage, node: &'n Node<'n>, bare: bool, tool: &str) {
+    pub(super) fn site(&mut self, stage: Stage, node: &'n Node<'n>, bare: bool, tool: &str) {
         let draft = (!self.in_defaults).then_some(self.drafts.len());
         self.sites.push(Site { draft, path: self.path(), stage, node, bare, tool: tool.to_owned() });
     }
@@ -43,7 +43,7 @@ impl<'n> Reader<'n> {
     }
 }
 
-fn has_secret(node: &Node) -> bool {
+pub(super) fn has_secret(node: &Node) -> bool {
     match &node.content {
         Content::Text(text) => mentions_secret(text),
         Content::List(items) => items.iter().any(has_secret),
@@ -53,7 +53,7 @@ fn has_secret(node: &Node) -> bool {
 }
 
 /// Recursion is safe: nodes are at most 256 deep.
-fn has_expression(node: &Node) -> bool {
+pub(super) fn has_expression(node: &Node) -> bool {
     match &node.content {
         Content::Text(text) => text.contains(OPEN),
         Content::List(items) => items.iter().any(has_expression),

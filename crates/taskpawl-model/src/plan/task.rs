@@ -1,10 +1,10 @@
 //! Tasks of a plan before their references are resolved.
 
-use super::draft::{Draft, Marks, Place, Reference, Subtask};
+use super::draft::{Draft, Marks, Place, Reference, Resolved, Subtask};
 use super::node::{Entry, Node};
 use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
-use super::vocabulary::{ARTIFACTS, TASK, VERIFY, refused_metadata_field};
+use super::vocabulary::{ARTIFACTS, INCLUDE, TASK, VERIFY, refused_metadata_field};
 use super::{PlanProblem, PlanTask};
 use crate::task::fault;
 use crate::task::{
@@ -58,7 +58,7 @@ impl<'n> Reader<'n> {
         self.drafts.push(draft);
     }
 
-    fn new_draft(&self, at: Position, place: Place) -> Draft<'n> {
+    pub(super) fn new_draft(&self, at: Position, place: Place) -> Draft<'n> {
         let task = PlanTask { spec: self.defaults.spec.clone().into(), at, ..PlanTask::default() };
         Draft {
             task,
@@ -67,6 +67,7 @@ impl<'n> Reader<'n> {
             subtasks: Vec::new(),
             marks: Marks::default(),
             program: ProgramDefaults::default(),
+            resolved: Resolved::default(),
         }
     }
 
@@ -84,6 +85,7 @@ impl<'n> Reader<'n> {
         for entry in entries {
             self.within(Segment::Key(&entry.key), |reader| reader.task_field(&mut draft, entry));
         }
+        let include = self.include(&draft, entries);
         draft.task.unknown = self.unknown.split_off(before);
         self.verifications(&mut draft.task.calls, entries);
         self.artifacts(&mut draft, entries);
@@ -94,6 +96,9 @@ impl<'n> Reader<'n> {
         self.end_in_worktree(&mut draft);
         self.drafts.push(draft);
         self.nested(entries, number, depth);
+        if let Some(include) = include {
+            self.within(Segment::Key(INCLUDE), |reader| reader.included(number, &include));
+        }
         Some(number)
     }
 
@@ -123,7 +128,7 @@ impl<'n> Reader<'n> {
             }
             "run" | "call" | "calls" | "toolCalls" => self.task_calls(draft, key, entry),
             // Read when the other calls are complete.
-            VERIFY | ARTIFACTS => {}
+            VERIFY | ARTIFACTS | INCLUDE => {}
             "context" => self.context(draft, key, entry),
             "metadata" => self.metadata(draft, node),
             _ if self.program_field(&mut draft.program, entry, 0) => {}
@@ -415,7 +420,7 @@ const NO_DEFAULTS: [&str; 8] =
     ["name", "description", "links", "forEach", "repeat", "rework", "milestone", "metadata"];
 
 /// The fields that are not allowed in a change of one task's own fields.
-pub(super) const STRUCTURE: [&str; 11] = [
+pub(super) const STRUCTURE: [&str; 12] = [
     "id",
     "dependencies",
     "needs",
@@ -426,6 +431,7 @@ pub(super) const STRUCTURE: [&str; 11] = [
     "toolCalls",
     VERIFY,
     ARTIFACTS,
+    INCLUDE,
     "context",
 ];
 

@@ -1,6 +1,7 @@
 //! The data types of plans.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,8 @@ pub struct Plan {
     pub tools: Vec<String>,
     /// What it needs from outside.
     pub requires: Requires,
+    /// The value of a task that includes it. It has no effect on the plan itself.
+    pub returns: Option<Value>,
     /// The tasks, each after its parent.
     pub tasks: Vec<PlanTask>,
     /// Fields of the author's own, and fields unknown to this version.
@@ -120,8 +123,42 @@ pub struct PlanTask {
     /// Unknown fields of the task and its calls. They are refused unless the store has them; see
     /// [`read_plan`](crate::plan::read_plan).
     pub unknown: Vec<PlanError>,
-    /// The position in the file.
+    /// The position in the file. A task of an included plan has that of the `include`.
     pub at: Position,
+    /// The place of the task in a plan that was included.
+    pub included: Option<Box<IncludedPlace>>,
+}
+
+impl PlanTask {
+    /// Returns its id, or its name without one, for problems that are found after the plan was read. A task of an included
+    /// plan has its place there.
+    pub fn place(&self) -> String {
+        let name = self.id.as_ref().map_or(self.spec.name.as_str(), TaskId::as_str);
+        match &self.included {
+            Some(place) => format!("{place}: task `{name}`"),
+            None => format!("task `{name}`"),
+        }
+    }
+}
+
+/// A place in an included plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IncludedPlace {
+    /// The file, as in [`IncludedText::file`](super::IncludedText::file).
+    pub file: String,
+    /// The position in it.
+    pub at: Position,
+}
+
+impl fmt::Display for IncludedPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        // Without a reader of YAML, positions are unknown.
+        if self.at == Position::default() {
+            return Ok(());
+        }
+        write!(f, ":{}:{}", self.at.line, self.at.column)
+    }
 }
 
 /// A parameter of a plan.

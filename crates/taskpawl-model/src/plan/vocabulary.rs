@@ -21,6 +21,9 @@ pub(crate) const SETUP: &str = "setup";
 /// The field with the files that a task has to leave. It replaces those alone.
 pub(crate) const ARTIFACTS: &str = "artifacts";
 
+/// The field with the plan whose tasks become the subtasks of the task.
+pub(crate) const INCLUDE: &str = "include";
+
 /// The prefix of fields of the author's own.
 const OWN: &str = "x-";
 
@@ -58,6 +61,7 @@ pub(super) const PLAN: Vocabulary = Vocabulary {
         "notify",
         "tools",
         "requires",
+        "returns",
         "tasks",
     ],
     proposed: &["name", "description", "resources", "budget", "tasks"],
@@ -89,6 +93,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "dependencies",
         "needs",
         "subtasks",
+        "include",
         "links",
         "trigger",
         "when",

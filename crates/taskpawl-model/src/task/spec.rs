@@ -173,6 +173,12 @@ pub const ARTIFACTS_TOOL: &str = "artifacts";
 /// The id of its call.
 pub const ARTIFACTS_CALL: &str = "artifacts";
 
+/// The tool that returns its argument: the result of a task that includes a plan.
+pub const RETURN_TOOL: &str = "return";
+
+/// The id of its call.
+pub const RETURN_CALL: &str = "returns";
+
 /// The tool whose calls take part in a rework.
 pub const AGENT_TOOL: &str = "agent";
 

@@ -1,4 +1,4 @@
-//! The tools `sleep`, `log` and `fail`.
+//! The tools `sleep`, `log`, `fail` and `return`.
 
 use std::time::Duration;
 
@@ -136,6 +136,42 @@ impl Tool for Fail {
 
     async fn call(&self, _cx: CallContext, args: Value) -> Result<Value, ToolError> {
         Err(ToolError::failed(parse::<Message>("fail", args)?.message))
+    }
+}
+
+/// The tool of the result of a task that includes a plan.
+#[derive(Debug)]
+pub(super) struct Return(ToolSpec);
+
+impl Return {
+    pub(super) fn new() -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {"value": {"description": "The result of the call."}},
+            "required": ["value"],
+            "additionalProperties": false,
+        });
+        Self(ToolSpec::new("return", "Returns the value that it is given.", schema).with_hints(HARMLESS))
+    }
+}
+
+#[async_trait]
+impl Tool for Return {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn reaches_plan(&self) -> bool {
+        false
+    }
+
+    async fn call(&self, _cx: CallContext, args: Value) -> Result<Value, ToolError> {
+        match args {
+            Value::Object(mut args) => Ok(args.remove("value").unwrap_or_default()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Ok(Value::Null)
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::sandbox::{SandboxMode, SandboxSettings};
 
 /// Built-in tools that change nothing and only reach files beneath the root.
 pub(crate) const READ_ONLY: &[&str] =
-    &["artifacts", "fail", "glob", "grep", "list_dir", "log", "read_file", "sleep", "wait"];
+    &["artifacts", "fail", "glob", "grep", "list_dir", "log", "read_file", "return", "sleep", "wait"];
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {

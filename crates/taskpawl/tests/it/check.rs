@@ -13,7 +13,7 @@ fn check_by(plans: &Taskpawl, origin: Origin, text: &str) -> PlanCheck {
     let variables = RunVariables::default();
     plans
         .blocking()
-        .check_text(text, CheckOptions { origin, variables: &variables, explain: &explain })
+        .check_text(text, CheckOptions { origin, variables: &variables, explain: &explain, files: None })
         .unwrap()
 }
 

@@ -24,6 +24,27 @@ async fn faults(plan: impl Into<Plan>) -> PlanCheck {
 }
 
 #[tokio::test]
+async fn a_plan_file_includes_others_and_a_text_does_not() {
+    let plans = open();
+    let directory = tempfile::tempdir().unwrap();
+    let part = "{params: {n: {type: integer}}, tasks: [{id: d, call: {double: {number: '${{ params.n }}'}}}], returns: '${{ tasks.d.result }}'}";
+    std::fs::write(directory.path().join("part.yaml"), part).unwrap();
+    let text = "{name: p, tasks: [{id: two, include: {file: part.yaml, with: {n: 21}}}]}";
+    let path = directory.path().join("plan.yaml");
+    std::fs::write(&path, text).unwrap();
+    let plan = plans.check(Plan::from_file(&path).unwrap()).await.unwrap();
+    plans.apply(plan).await.unwrap();
+    assert_eq!(plans.run().await.unwrap().exit, 0);
+    assert_eq!(plans.get_task("two").await.unwrap().result_as::<i64>().unwrap(), 42);
+    assert_eq!(faults(text).await.to_json()[0]["code"], "include");
+    assert!(plans.apply(text).await.is_err());
+    std::fs::write(directory.path().join("part.yaml"), part.replace("double", "doubel")).unwrap();
+    let found = faults(Plan::from_file(&path).unwrap()).await.to_json();
+    assert_eq!(found[0]["code"], "unknown_tool", "{found}");
+    assert!(found[0]["path"].as_str().unwrap().contains("part.yaml:1:"), "{found}");
+}
+
+#[tokio::test]
 async fn a_checked_plan_takes_further_tasks_and_runs() {
     let plans = open();
     let proposed = json!({"name": "p", "tasks": [{"id": "one", "call": {"double": {"number": 1}}}]});

@@ -130,8 +130,12 @@ async fn a_closure_is_a_tool_and_its_arguments_are_checked_before_it_runs() {
     });
     let plans = Taskpawl::builder(":memory:").tool(sum.read_only()).open().unwrap();
     let plan = "tasks: [{id: good, call: {sum: {numbers: [1, 2]}}}, {id: bad, call: {sum: {numbers: [x]}}}]";
-    let options =
-        CheckOptions { origin: Origin::Library, variables: &RunVariables::default(), explain: &|_| None };
+    let options = CheckOptions {
+        origin: Origin::Library,
+        variables: &RunVariables::default(),
+        explain: &|_| None,
+        files: None,
+    };
     let check = plans.blocking().check_text(plan, options).unwrap();
     let problems: Vec<_> = check.problems.iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!((check.errors, problems), (1, vec!["tasks[1].call.sum.numbers[0]"]), "{check:?}");

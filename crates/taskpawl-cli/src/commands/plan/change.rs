@@ -195,7 +195,8 @@ fn change(
     }
     let configured = asking.planner(app, by, request.has_output)?;
     let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(app, name));
-    let options = CheckOptions { origin: Origin::Agent, variables: &variables, explain: &explain };
+    let options =
+        CheckOptions { origin: Origin::Agent, variables: &variables, explain: &explain, files: None };
     let planner = &*configured.planner;
     let result = plans.blocking().propose_change(request, tools, planner, asking.budget(), options);
     match asking::outcome(app, &planner.name(), None, result)? {

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
+use taskpawl::PlanDirectory;
 use taskpawl::model::advice::Hint;
+use taskpawl::model::plan::plan_value;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -71,11 +73,35 @@ pub(super) fn copy(app: &App, args: &Copy) -> Result<ExitCode, CliError> {
     let written = fs::File::create_new(&file).and_then(|mut written| written.write_all(plan.text.as_bytes()));
     written.map_err(|source| CliError::File { action: "write", path: file.clone(), source })?;
     let out = app.out();
+    let includes = included_paths(&plan.text);
     if out.is_json {
-        return out.data(&json!({"plan": plan.name, "file": file}));
+        let mut data = json!({"plan": plan.name, "file": file});
+        if !includes.is_empty() {
+            data["includes"] = json!(includes);
+        }
+        return out.data(&data);
+    }
+    for path in includes {
+        out.warn(&format!("it includes `{path}`, which is not copied"));
     }
     let text: Shown = shown!["wrote ", clean(&file.display().to_string()), "\n"];
     out.print(text)
+}
+
+/// Returns the paths of the files that a plan includes itself. Plans that it includes by name are found from everywhere.
+fn included_paths(text: &str) -> Vec<String> {
+    fn add(task: &Value, paths: &mut Vec<String>) {
+        let include = &task["include"];
+        let path = include.as_str().or_else(|| include["file"].as_str());
+        paths.extend(path.filter(|path| !PlanDirectory::is_name(path)).map(str::to_owned));
+        task["subtasks"].as_array().into_iter().flatten().for_each(|task| add(task, paths));
+    }
+    let (plan, mut paths) = (plan_value(text).unwrap_or_default(), Vec::new());
+    let tasks = plan["tasks"].as_array().or_else(|| plan.as_array());
+    tasks.into_iter().flatten().for_each(|task| add(task, &mut paths));
+    paths.sort();
+    paths.dedup();
+    paths
 }
 
 fn unknown(app: &App, name: &str) -> CliError {

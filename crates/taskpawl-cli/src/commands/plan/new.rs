@@ -74,7 +74,8 @@ pub(super) fn run(app: &App, args: &New) -> Result<ExitCode, CliError> {
     refuse_early(app, args)?;
     let configured = args.asking.planner(app, "plan new", false)?;
     let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(app, name));
-    let options = CheckOptions { origin: Origin::Agent, variables: &variables, explain: &explain };
+    let options =
+        CheckOptions { origin: Origin::Agent, variables: &variables, explain: &explain, files: None };
     let planner = &*configured.planner;
     let proposed = plans.blocking().propose(&prompt, &tools, planner, budget, options);
     match asking::outcome(app, &planner.name(), args.output.as_deref(), proposed)? {

@@ -260,7 +260,7 @@ fn explain_tool(caller: &Caller, name: &str) -> Option<Hint> {
 fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
     // No variables are known: a person passes them to the run.
     let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(caller, name));
-    let options = CheckOptions { origin: Origin::Mcp, variables: &variables, explain: &explain };
+    let options = CheckOptions { origin: Origin::Mcp, variables: &variables, explain: &explain, files: None };
     let mut found = caller.plans.blocking().check_text(text, options)?;
     found.problems.retain(|problem| problem.severity != CheckSeverity::Note);
     found.problems.sort_by_key(|problem| problem.severity);
@@ -270,7 +270,7 @@ fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
 /// Checks a plan, and returns what may fail here. The calls that ask a person are not among that.
 fn check(caller: &Caller, plan: &Plan, text: &str, is_text: bool) -> Result<Vec<Value>, Refused> {
     let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(caller, name));
-    let options = CheckOptions { origin: Origin::Mcp, variables: &variables, explain: &explain };
+    let options = CheckOptions { origin: Origin::Mcp, variables: &variables, explain: &explain, files: None };
     let mut found = caller.plans.blocking().check_plan(plan, text, options)?;
     if found.errors > 0 && !text.is_empty() {
         // Unknown fields are kept until the plan is applied, but they are listed with the other errors.

@@ -4,6 +4,7 @@ mod errors;
 mod faulty;
 mod forms;
 mod hostile;
+mod includes;
 mod long_form;
 mod sessions;
 mod sizes;
