@@ -26,20 +26,15 @@ fn plans() -> [(&'static str, Vec<Value>); 3] {
 /// The maximum number of tasks of one call.
 const MAX_TASKS: usize = 40_000;
 
-/// Returns the largest plans of minimal tasks: only ids, only commands, and a chain.
-fn short_tasks() -> [(&'static str, Vec<Value>); 3] {
-    let bare = |number: usize| json!({"id": format!("t{number}")});
+/// Returns the largest plans of minimal tasks: only commands, and a chain. Those of ids alone join in parts, see below.
+fn short_tasks() -> [(&'static str, Vec<Value>); 2] {
     let run = |number: usize| json!({"id": format!("t{number}"), "run": "true"});
     let chained = |number: usize| match number.checked_sub(1) {
         Some(before) => json!({"id": format!("t{number}"), "needs": [format!("t{before}")], "run": "true"}),
         None => run(number),
     };
     let all = |task: &dyn Fn(usize) -> Value| (0..MAX_TASKS).map(task).collect();
-    [
-        ("bare tasks", all(&bare)),
-        ("tasks with a command", all(&run)),
-        ("such tasks in a chain", all(&chained)),
-    ]
+    [("tasks with a command", all(&run)), ("such tasks in a chain", all(&chained))]
 }
 
 #[test]
