@@ -121,6 +121,32 @@ fn plans_by_name_are_included_and_those_of_the_project_hide_no_others() {
 }
 
 #[test]
+fn values_of_agents_that_are_passed_on_make_calls_ask() {
+    let cli = Cli::new().with_programs();
+    let part = "
+params: {command: {type: string}}
+tasks:
+- {id: quoted, run: 'echo ${{ params.command }}'}
+- {id: raw, run: '${{ params.command | raw }}'}
+- {id: when, when: params.command == 'ls', run: echo y}
+";
+    cli.file("part.yaml", part);
+    let with = "with: {command: '${{ tasks.which.result }}'}";
+    let tasks = format!(
+        "[{{id: which, description: x}}, {{id: a, needs: which, include: {{file: part.yaml, {with}}}}}]"
+    );
+    cli.file("plan.yaml", &tasks);
+    cli.run(&["apply", "plan.yaml"]).ok();
+    cli.run(&["done", "which", "--actor", "bot", "--result", "\"ls\""]).ok();
+    let run = cli.run(&["run-all-ready"]);
+    assert_eq!(run.code, Some(3), "{run}");
+    let found = states(&cli);
+    // One quoted word is data. The command itself, and a condition, are not.
+    assert_eq!((&found["a.quoted"], &found["a.raw"]), (&json!("done"), &json!("blocked")));
+    assert_eq!(found["a.when"], "blocked");
+}
+
+#[test]
 fn a_schedule_keeps_the_plans_that_were_included() {
     let cli = Cli::new().with_programs();
     let part = "- {id: a, run: echo one}";

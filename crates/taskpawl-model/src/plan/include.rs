@@ -17,7 +17,7 @@ use super::reader::{Reader, Segment, Shape};
 use super::site::Stage;
 use super::sites::{has_expression, has_secret};
 use super::vocabulary::INCLUDE;
-use super::{IncludedPlace, Param, ParamType, Plan, PlanError, PlanProblem};
+use super::{IncludedPlace, Param, ParamType, Plan, PlanError, PlanProblem, PlanTask};
 use crate::advice::hint::Hint;
 use crate::expr::{Name, as_expression, as_literal, lone_expression, lone_name, mentions};
 use crate::task::{CallSpec, NewCall, RETURN_CALL, RETURN_TOOL};
@@ -89,6 +89,12 @@ pub(super) fn add_names(linker: &Linker<'_, '_>, names: &mut Names) {
         let given = resolved.given.iter().filter_map(|text| Some((text.clone(), linker.one(text)?)));
         names[number].extend(resolved.names.clone().into_iter().chain(given));
     }
+}
+
+/// Returns the place of a task of the plan in `file`, or of one that this plan includes itself.
+fn place_of(task: &PlanTask, file: &str) -> IncludedPlace {
+    let deeper = task.included.as_deref().cloned();
+    deeper.unwrap_or_else(|| IncludedPlace { file: file.to_owned(), at: task.at })
 }
 
 impl<'n> Reader<'n> {
@@ -188,7 +194,11 @@ impl<'n> Reader<'n> {
             }
         }
         for task in &included.plan.tasks {
+            let before = self.errors.len();
             self.check_capacity(at, &task.spec.resources);
+            for PlanError { problem, hint, .. } in self.errors.split_off(before) {
+                self.report_included(at, place_of(task, file), (String::new(), problem), hint);
+            }
         }
     }
 
@@ -203,8 +213,7 @@ impl<'n> Reader<'n> {
         let tasks = IncludedTasks { plan, prefix: id, first, bound };
         let mut roots = Vec::new();
         for (index, task) in plan.tasks.iter().enumerate() {
-            let place = task.included.as_deref().cloned();
-            let place = place.unwrap_or_else(|| IncludedPlace { file: file.to_owned(), at: task.at });
+            let place = place_of(task, file);
             let mut draft = self.new_draft(at, Place::Included { by: number });
             match tasks.task(index) {
                 Ok((task, mut resolved)) => {

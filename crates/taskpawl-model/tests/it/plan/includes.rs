@@ -287,7 +287,7 @@ fn texts_without_a_file_include_nothing() {
     assert!(error.contains("`include` is for plan files"), "{error}");
     let task = json!({"id": "a", "include": "x"});
     assert!(task_from_json(&task).is_err() && plan_from_json(&json!([task])).is_err());
-    // What a plan returns has no effect on itself.
+    // The value that a plan returns has no effect on itself.
     let plan = parse_plan("{tasks: [{id: a, run: x}], returns: {x: '${{ tasks.a.result }}'}}").unwrap();
     assert_eq!((plan.tasks.len(), plan.tasks[0].calls.len()), (1, 1));
     assert_eq!(expand_plan(&plan)["returns"], json!({"x": "${{ tasks.a.result }}"}));
