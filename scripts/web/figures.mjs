@@ -53,6 +53,7 @@ export async function measureChanges({ browser, open, ready, fail, isFull }, sit
   await page.goto(site.address.url);
   await ready(page);
   const ids = site.data("list", "--status", "todo", "--limit", "2000", "--fields", "id").map(({ id }) => id);
+  const batches = Array.from({ length: Math.floor(ids.length / 50) }, (_, at) => ids.slice(at * 50, at * 50 + 50));
   const headers = { Authorization: `Bearer ${site.address.token}` };
   const writer = await site.beside();
   const written = { Authorization: `Bearer ${writer.address.token}`, "Content-Type": "application/json" };
@@ -64,10 +65,11 @@ export async function measureChanges({ browser, open, ready, fail, isFull }, sit
   const before = site.ticks();
   for (let at = 0; Date.now() < end; at += 1) {
     const begin = Date.now();
-    const batch = ids.slice((at * 50) % ids.length, (at * 50) % ids.length + 50);
-    const command = Math.floor(at * 50 / ids.length) % 2 ? "unblock" : "block";
+    const batch = batches[at % batches.length];
+    const command = Math.floor(at / batches.length) % 2 ? "unblock" : "block";
     const answer = await fetch(`${writer.origin}/api/v1/commands`, { method: "POST", headers: written, body: JSON.stringify({ command, ids: batch, text: "measured" }) });
-    if (answer.ok) changes += batch.length;
+    if (!answer.ok) fail(`${command}: ${await answer.text()}`);
+    changes += batch.length;
     if (at % 10 === 0) {
       const { revision } = await (await fetch(`${writer.origin}/api/v1/state`, { headers: written })).json();
       await page.waitForFunction((wanted) => (globalThis.taskpawlRevision ?? 0) >= wanted, revision, { polling: 10, timeout: 10000 });
