@@ -25,6 +25,7 @@ use crate::private_tmp::{self, PrivateTmp};
 use crate::recovery;
 use crate::remembered::{RememberedGrants, widening};
 use crate::secrets::Reported;
+use crate::variable_key::VariableKey;
 use crate::worktrees::{KeptWorktree, WorktreeDiff, Worktrees};
 use crate::written::ProjectPaths;
 
@@ -46,6 +47,8 @@ pub struct Engine {
     pub(crate) worktrees: Worktrees,
     /// The directories of runs for artifacts; `None` if the host keeps none.
     pub(crate) artifacts: Option<ArtifactStore>,
+    /// The key for digests of variables; `None` if it is in a file, for all processes that use the store.
+    pub(crate) variable_key: Option<VariableKey>,
 }
 
 /// Directories and identity of the project that an engine works on.
@@ -90,7 +93,17 @@ impl Engine {
             layers: Arc::default(),
             worktrees,
             artifacts: None,
+            variable_key: None,
         }
+    }
+
+    /// Keeps the key for digests of variables in memory, like a store that no other process reads.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub fn with_key_in_memory(mut self) -> io::Result<Self> {
+        self.variable_key = Some(VariableKey::random()?);
+        Ok(self)
     }
 
     /// Sets the source of the secrets that arguments name as `${secret:NAME}`. Without it there are none.
@@ -297,13 +310,18 @@ impl Engine {
         }
     }
 
-    /// Returns the directory in which runs create their temporary directories. `None` if the sandbox is off, because
+    /// Returns whether programs of runs are in a sandbox. A build without programs needs none.
+    fn has_sandbox(&self) -> bool {
+        cfg!(feature = "programs") && self.sandbox.0.mode != SandboxMode::Off
+    }
+
+    /// Returns the directory in which runs create their temporary directories. `None` without a sandbox, because
     /// programs then use the temporary directory of the user.
     pub(crate) fn temporary_base(&self) -> Option<PathBuf> {
-        let (settings, places) = &*self.sandbox;
+        let places = &self.sandbox.1;
         let named = places.variables.get(std::ffi::OsStr::new("TMPDIR")).map(PathBuf::from);
         let named = named.filter(|path| path.is_absolute() && path.is_dir());
-        (settings.mode != SandboxMode::Off).then(|| named.unwrap_or_else(|| PathBuf::from("/tmp")))
+        self.has_sandbox().then(|| named.unwrap_or_else(|| PathBuf::from("/tmp")))
     }
 
     /// Returns the sandbox of a run with a directory for temporary files and a record of the files that other programs obey.
@@ -328,12 +346,12 @@ impl Engine {
         Confinement::new(settings.clone(), places)
     }
 
-    /// Returns the `/tmp` of the programs of a run. `None` if the sandbox is off.
+    /// Returns the `/tmp` of the programs of a run. `None` without a sandbox.
     pub(crate) async fn private_tmp(
         &self,
         observer: Option<&Arc<dyn Observer>>,
     ) -> Result<Option<PrivateTmp>, RunError> {
-        if self.sandbox.0.mode == SandboxMode::Off {
+        if !self.has_sandbox() {
             return Ok(None);
         }
         let (files, now) = (self.project.files.clone(), self.manager.source().now());

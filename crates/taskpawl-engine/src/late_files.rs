@@ -37,7 +37,8 @@ impl LateSearch {
 
     /// Searches after the last program of the run has ended, and warns of the files.
     pub(crate) async fn of_this_run(&self) -> Option<LateFilesOfRun> {
-        if faults::is_on(Fault::NoLastLook) {
+        // Without programs nothing else writes files for others.
+        if !cfg!(feature = "programs") || faults::is_on(Fault::NoLastLook) {
             return None;
         }
         let confinement = Arc::clone(&self.confinement);

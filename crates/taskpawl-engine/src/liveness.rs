@@ -150,16 +150,20 @@ pub(crate) fn remove_lock(files: &Path, run: &RunId) -> io::Result<()> {
 /// Removes the temporary files of dead runs. Failures, and files that cannot be removed in time, are left to the next
 /// recovery.
 pub(crate) fn clear_up(files: &Path) {
-    let files = files.to_owned();
-    within(MAX_REMOVAL, move || clear_up_now(&files));
+    let locks = std::fs::read_dir(files.join("runs")).into_iter().flatten().flatten();
+    // An empty lock file has nothing to remove.
+    let has_some = |path: &PathBuf| {
+        path.extension().is_some_and(|end| end == "lock") && path.metadata().is_ok_and(|data| data.len() > 0)
+    };
+    let locks: Vec<PathBuf> = locks.map(|entry| entry.path()).filter(has_some).collect();
+    if !locks.is_empty() {
+        within(MAX_REMOVAL, move || clear_up_now(&locks));
+    }
 }
 
-fn clear_up_now(files: &Path) {
-    let locks = std::fs::read_dir(files.join("runs")).into_iter().flatten().flatten();
-    for path in
-        locks.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "lock"))
-    {
-        let Ok(mut file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
+fn clear_up_now(locks: &[PathBuf]) {
+    for path in locks {
+        let Ok(mut file) = OpenOptions::new().read(true).write(true).open(path) else { continue };
         // Another process that checks this run would mistake our exclusive lock for the run's, so it is only taken if
         // there is work to do.
         let has_some = file.metadata().is_ok_and(|data| data.len() > 0);

@@ -238,6 +238,9 @@ impl Engine {
 
     /// Returns the key for digests of variables.
     fn variable_key(&self) -> Result<VariableKey, RunError> {
+        if let Some(key) = &self.variable_key {
+            return Ok(key.clone());
+        }
         let path = &self.project.files;
         let failed = |source| StoreError::Io {
             action: "make the key for digests of variables in",

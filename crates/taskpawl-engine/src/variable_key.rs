@@ -18,7 +18,8 @@ const BYTES: usize = 32;
 /// Number of hexadecimal digits of a digest.
 const DIGITS: usize = 32;
 
-/// Random key, in a file beside the store that only its owner can read.
+/// Random key. That of a store is in a file beside it, which only its owner can read.
+#[derive(Clone)]
 pub(crate) struct VariableKey([u8; BYTES]);
 
 impl fmt::Debug for VariableKey {
@@ -38,8 +39,7 @@ impl VariableKey {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             read => return read,
         }
-        let mut key = [0; BYTES];
-        File::open("/dev/urandom")?.read_exact(&mut key)?;
+        let Self(key) = Self::random()?;
         fs::create_dir_all(directory)?;
         let own = directory.join(format!("{FILE}.{}", std::process::id()));
         let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&own)?;
@@ -53,6 +53,12 @@ impl VariableKey {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Self::read(&path),
             Err(error) => Err(error),
         }
+    }
+
+    pub(crate) fn random() -> io::Result<Self> {
+        let mut key = [0; BYTES];
+        File::open("/dev/urandom")?.read_exact(&mut key)?;
+        Ok(Self(key))
     }
 
     fn read(path: &Path) -> io::Result<Self> {
