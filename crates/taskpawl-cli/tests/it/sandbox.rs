@@ -294,6 +294,10 @@ fn a_granted_port_leads_to_the_server_outside() {
         let refused = call(&cli, &command, &[]);
         let recorded = serde_json::json!([{"kind": "port", "port": port.parse::<u16>().unwrap()}]);
         assert_eq!(refused["result"]["sandbox"]["refused"], recorded, "{refused}");
+        if std::net::TcpListener::bind("[::1]:0").is_ok() {
+            let over_ipv6 = call(&cli, &format!("bash -c 'echo > /dev/tcp/::1/{port}'"), &[]);
+            assert_eq!(over_ipv6["result"]["sandbox"]["refused"], recorded, "{over_ipv6}");
+        }
         assert!(error(&refused).contains(&format!("`--allow-port {port}`")), "{refused}");
         // A program that waits for a server of its own is refused nothing.
         let own = format!(

@@ -48,8 +48,8 @@ pub(crate) struct Forwarder {
 impl Forwarder {
     /// Starts a thread that forwards connections until the supervisor is gone.
     ///
-    /// `sockets` are the resolver's packet and stream sockets, one for each endpoint of the profile's layout, and that of refused ports, if
-    /// it could be opened.
+    /// `sockets` are the resolver's packet and stream sockets, one for each endpoint of the profile's layout, and those of refused ports,
+    /// if they could be opened.
     pub(crate) fn start(
         mut sockets: Vec<OwnedFd>,
         profile: &Profile,
@@ -59,11 +59,8 @@ impl Forwarder {
         let layout = Layout::of(profile);
         let endpoints = layout.endpoints();
         // Here and not in the thread, which may start later than the first call ends.
-        if sockets.len() > endpoints.len() + 2
-            && let Some(socket) = sockets.pop()
-        {
-            refused.watch_ports(socket);
-        }
+        let of_ports = sockets.split_off(sockets.len().min(endpoints.len() + 2));
+        refused.watch_ports(of_ports);
         let names = Arc::new(Names::new(layout));
         let forwarder = Arc::new(Self { names, refused, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)) });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -95,7 +92,9 @@ impl Forwarder {
         for (socket, endpoint) in sockets.zip(endpoints) {
             tasks.spawn(Arc::clone(&self).accept(listener_of(socket)?, *endpoint));
         }
-        tasks.spawn(watch_ports(Arc::clone(&self.refused)));
+        for socket in self.refused.port_sockets() {
+            tasks.spawn(watch_ports(socket.try_clone()?, Arc::clone(&self.refused)));
+        }
         // An error means that the link is dropped, and with it the supervisor gone.
         let _ = progress.wait_for(|progress| *progress == Progress::Gone).await;
         Ok(())
@@ -195,11 +194,10 @@ impl Forwarder {
 }
 
 /// Reads answers about ports as they come, because the socket holds only a few hundred.
-#[expect(unsafe_code, reason = "tokio has no safe way to wait for a packet socket")]
-async fn watch_ports(refused: Arc<RefusedLog>) -> io::Result<()> {
-    let Some(socket) = refused.port_socket() else { return Ok(()) };
+#[expect(unsafe_code, reason = "tokio has no safe way to wait for a raw socket")]
+async fn watch_ports(socket: OwnedFd, refused: Arc<RefusedLog>) -> io::Result<()> {
     // SAFETY: the descriptor belongs to the `AsyncFd`, which never gives it away, so that it stays open and the same.
-    let socket = unsafe { AsyncFd::register_with_interest(socket.try_clone()?, Interest::READABLE) }?;
+    let socket = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?;
     loop {
         let mut ready = socket.readable().await?;
         refused.take_ports().await;

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct RefusedLog {
     calls: Mutex<HashMap<u64, Records>>,
     lookup: OnceLock<Arc<dyn CallLookup>>,
-    /// Refused ports come from a socket, which is also read before a call takes its records: otherwise a call could end before the
+    /// Refused ports come from sockets, which are also read before a call takes its records: otherwise a call could end before the
     /// network thread has read the answer to its last connection.
     ports: OnceLock<PortWatch>,
     /// Until all answers are recorded: another reader that finds no more answers would otherwise take its records too early.
@@ -104,14 +104,14 @@ impl RefusedLog {
     }
 
     /// Records refused ports from now on.
-    pub(super) fn watch_ports(&self, socket: OwnedFd) {
+    pub(super) fn watch_ports(&self, sockets: Vec<OwnedFd>) {
         // Cannot fail: a supervisor hands out its sockets once.
-        let _ = self.ports.set(PortWatch::new(socket));
+        let _ = self.ports.set(PortWatch::new(sockets));
     }
 
-    /// Returns the socket that becomes readable with answers about ports.
-    pub(super) fn port_socket(&self) -> Option<&OwnedFd> {
-        self.ports.get().map(PortWatch::socket)
+    /// Returns the sockets that become readable with answers about ports.
+    pub(super) fn port_sockets(&self) -> &[OwnedFd] {
+        self.ports.get().map_or(&[], PortWatch::sockets)
     }
 
     /// Records the answers about ports that have come so far.

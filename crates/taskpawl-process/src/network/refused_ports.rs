@@ -1,18 +1,18 @@
 //! Connections to ports at which nothing listens inside, but a server of this machine does outside.
 //!
-//! The supervisor opens a packet socket in the network namespace of the programs, with a filter for two answers: a connection is refused
+//! The supervisor opens raw sockets in the network namespace of the programs, with a filter for two answers: a connection is refused
 //! (RST and ACK with the number zero), or accepted (SYN and ACK). It only listens, so that it neither delays a connection nor decides
-//! about one.
+//! about one. A packet socket would see both protocols, but closing one waits until no processor of the machine can use it: 7 to 15 ms.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socket_with};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recvfrom, socket_with};
 
 use super::layout::is_of_name;
 use super::own_listener::OwnListener;
@@ -23,20 +23,25 @@ const SNAP: u32 = 96;
 /// The time for which the answer whether a server listens outside is used again.
 const FRESH: Duration = Duration::from_secs(1);
 
-const TCP: u8 = 6;
 const SYN_ACK: u32 = 0x12;
 const RST_ACK: u32 = 0x14;
 
-/// Opens the socket in the current network namespace. Needs `CAP_NET_RAW` there.
-#[expect(unsafe_code, reason = "there is no safe way to attach a filter and to bind a packet socket")]
-pub(crate) fn open() -> io::Result<OwnedFd> {
+/// Opens a socket for each version of IP in the current network namespace. Needs `CAP_NET_RAW` there.
+pub(crate) fn open() -> io::Result<Vec<OwnedFd>> {
+    // The kernel puts the header of IPv4 before what it delivers, and leaves that of IPv6 out.
+    let of_ipv4 = open_for(AddressFamily::INET, &filter(true))?;
+    // A machine may be without IPv6.
+    Ok(std::iter::once(of_ipv4).chain(open_for(AddressFamily::INET6, &filter(false))).collect())
+}
+
+#[expect(unsafe_code, reason = "there is no safe way to attach a filter")]
+fn open_for(family: AddressFamily, filter: &[libc::sock_filter]) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // Without a protocol it receives nothing until it is bound.
-    let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, flags, None)?;
-    let mut filter = filter();
+    // No packet is there before the first program.
+    let socket = socket_with(family, SocketType::RAW, flags, Some(rustix::net::ipproto::TCP))?;
     let length = u16::try_from(filter.len()).unwrap_or_default();
-    let program = libc::sock_fprog { len: length, filter: filter.as_mut_ptr() };
-    // SAFETY: the kernel copies the valid program, and keeps no pointer to it.
+    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies the valid program, and neither changes it nor keeps a pointer to it.
     let attached = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -46,27 +51,11 @@ pub(crate) fn open() -> io::Result<OwnedFd> {
             size_of::<libc::sock_fprog>().try_into().unwrap_or_default(),
         )
     };
-    if attached != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `sockaddr_ll` is plain data, for which all bits zero are valid.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = u16::try_from(libc::AF_PACKET).unwrap_or_default();
-    address.sll_protocol = u16::try_from(libc::ETH_P_ALL).unwrap_or_default().to_be();
-    // SAFETY: the kernel reads a valid address, and keeps no pointer to it.
-    let bound = unsafe {
-        libc::bind(
-            socket.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_ll>().try_into().unwrap_or_default(),
-        )
-    };
-    if bound == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+    if attached == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Returns the filter: TCP over IPv4 or IPv6 with SYN and ACK, or with RST, ACK and the sequence number zero.
-fn filter() -> Vec<libc::sock_filter> {
-    const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+/// Returns the filter: TCP with SYN and ACK, or with RST, ACK and the sequence number zero.
+fn filter(has_header: bool) -> Vec<libc::sock_filter> {
     const LOAD_BYTE_AT: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_IND;
     const LOAD_WORD_AT: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_IND;
     const EQUALS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -74,19 +63,14 @@ fn filter() -> Vec<libc::sock_filter> {
     let op = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
     let (reject, accept) =
         (op(libc::BPF_RET | libc::BPF_K, 0, 0, 0), op(libc::BPF_RET | libc::BPF_K, 0, 0, SNAP));
+    // The length of the header goes into X.
+    let start = if has_header {
+        op(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0, 0)
+    } else {
+        op(libc::BPF_LDX | libc::BPF_W | libc::BPF_IMM, 0, 0, 0)
+    };
     vec![
-        op(LOAD_BYTE, 0, 0, 0),
-        op(libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K, 0, 0, 4),
-        op(EQUALS, 0, 4, 4),
-        // IPv4: the length of its header goes into X.
-        op(LOAD_BYTE, 0, 0, 9),
-        op(EQUALS, 0, 11, u32::from(TCP)),
-        op(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0, 0),
-        op(libc::BPF_JMP | libc::BPF_JA, 0, 0, 3),
-        // IPv6 without further headers.
-        op(LOAD_BYTE, 0, 0, 6),
-        op(EQUALS, 0, 7, u32::from(TCP)),
-        op(libc::BPF_LDX | libc::BPF_W | libc::BPF_IMM, 0, 0, 40),
+        start,
         // Flags of TCP.
         op(LOAD_BYTE_AT, 0, 0, 13),
         op(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, SYN_ACK | RST_ACK),
@@ -110,13 +94,9 @@ struct Answer {
 }
 
 impl Answer {
-    /// Reads the source and the flags of a packet that has passed the filter.
-    fn read(packet: &[u8]) -> Option<Self> {
-        let (address, head): (IpAddr, usize) = match packet.first()? >> 4 {
-            4 => (<[u8; 4]>::try_from(packet.get(12..16)?).ok()?.into(), usize::from(packet[0] & 15) * 4),
-            6 => (<[u8; 16]>::try_from(packet.get(8..24)?).ok()?.into(), 40),
-            _ => return None,
-        };
+    /// Reads the ports and the flags of a packet that has passed the filter, and that an address has sent.
+    fn read(address: IpAddr, packet: &[u8]) -> Option<Self> {
+        let head = if address.is_ipv4() { usize::from(packet.first()? & 15) * 4 } else { 0 };
         let tcp = packet.get(head..)?;
         let port = |at: usize| Some(u16::from_be_bytes(tcp.get(at..at + 2)?.try_into().ok()?));
         let (port, client) = (port(0)?, port(2)?);
@@ -127,10 +107,7 @@ impl Answer {
     fn is_of_machine(&self) -> bool {
         match self.address {
             IpAddr::V4(address) => address.is_loopback() && !is_of_name(address),
-            IpAddr::V6(address) => {
-                address == Ipv6Addr::LOCALHOST
-                    || address.to_ipv4_mapped().is_some_and(|address| address == Ipv4Addr::LOCALHOST)
-            }
+            IpAddr::V6(address) => address == Ipv6Addr::LOCALHOST,
         }
     }
 }
@@ -144,10 +121,10 @@ pub(super) struct PortAnswers {
     pub(super) answered: Vec<u16>,
 }
 
-/// The packet socket of a supervisor, and the ports at which its programs listen or have listened.
+/// The raw sockets of a supervisor, and the ports at which its programs listen or have listened.
 #[derive(Debug)]
 pub(super) struct PortWatch {
-    socket: OwnedFd,
+    sockets: Vec<OwnedFd>,
     state: Mutex<State>,
 }
 
@@ -160,12 +137,12 @@ struct State {
 }
 
 impl PortWatch {
-    pub(super) fn new(socket: OwnedFd) -> Self {
-        Self { socket, state: Mutex::default() }
+    pub(super) fn new(sockets: Vec<OwnedFd>) -> Self {
+        Self { sockets, state: Mutex::default() }
     }
 
-    pub(super) fn socket(&self) -> &OwnedFd {
-        &self.socket
+    pub(super) fn sockets(&self) -> &[OwnedFd] {
+        &self.sockets
     }
 
     /// Returns whether no server of the run has listened at a port, and one of this machine does.
@@ -176,23 +153,31 @@ impl PortWatch {
 
     /// Reads all waiting answers.
     pub(super) fn drain(&self) -> PortAnswers {
-        let mut buffer = [0; SNAP as usize];
         let mut answers = PortAnswers::default();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Bounded, so that a program which connects without end does not hold the reader.
-        for _ in 0..4096 {
-            let Ok((_, length)) = recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) else { break };
-            let answer = buffer.get(..length).and_then(Answer::read).filter(Answer::is_of_machine);
-            let Some(Answer { port, client, is_refused, .. }) = answer else { continue };
-            if !is_refused {
-                state.answered.insert(port);
-                answers.answered.push(port);
-            } else if !state.answered.contains(&port) && state.listens_outside(port) {
-                answers.refused.push((port, client));
+        for socket in &self.sockets {
+            // Bounded, so that a program which connects without end does not hold the reader.
+            for answer in std::iter::from_fn(|| receive(socket)).take(4096).flatten() {
+                let Answer { port, client, is_refused, .. } = answer;
+                if !is_refused {
+                    state.answered.insert(port);
+                    answers.answered.push(port);
+                } else if !state.answered.contains(&port) && state.listens_outside(port) {
+                    answers.refused.push((port, client));
+                }
             }
         }
         answers
     }
+}
+
+/// Takes a packet from a socket, and returns its answer if this machine has sent it. Returns `None` if no packet waits.
+fn receive(socket: &OwnedFd) -> Option<Option<Answer>> {
+    let mut buffer = [0; SNAP as usize];
+    let (_, length, from) = recvfrom(socket, &mut buffer[..], RecvFlags::DONTWAIT).ok()?;
+    let address = from.and_then(|from| SocketAddr::try_from(from).ok());
+    let answer = address.zip(buffer.get(..length)).and_then(|(from, packet)| Answer::read(from.ip(), packet));
+    Some(answer.filter(Answer::is_of_machine))
 }
 
 impl State {
@@ -243,18 +228,20 @@ mod tests {
 
     #[test]
     fn odd_packets_are_no_answers() {
-        for packet in [&[][..], &[0x45], &[0x60; 40], &[0x4f; 20], &[0xff; 96]] {
-            assert_eq!(Answer::read(packet), None);
+        for packet in [&[][..], &[0x45], &[0x4f; 20], &[0xff; 40]] {
+            assert_eq!(Answer::read(Ipv4Addr::LOCALHOST.into(), packet), None);
         }
+        assert_eq!(Answer::read(Ipv6Addr::LOCALHOST.into(), &[0; 13]), None);
         let mut packet = vec![0; 40];
         packet[0] = 0x45;
-        packet[12..16].copy_from_slice(&[127, 0, 0, 1]);
         packet[20..22].copy_from_slice(&5432_u16.to_be_bytes());
         packet[22..24].copy_from_slice(&9090_u16.to_be_bytes());
         packet[33] = 0x14;
         let answer =
             Answer { address: Ipv4Addr::LOCALHOST.into(), port: 5432, client: 9090, is_refused: true };
-        assert_eq!(Answer::read(&packet), Some(answer));
+        assert_eq!(Answer::read(Ipv4Addr::LOCALHOST.into(), &packet), Some(answer));
         assert!(answer.is_of_machine());
+        let without_header = Answer { address: Ipv6Addr::LOCALHOST.into(), ..answer };
+        assert_eq!(Answer::read(Ipv6Addr::LOCALHOST.into(), &packet[20..]), Some(without_header));
     }
 }

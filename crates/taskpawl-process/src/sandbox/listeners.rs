@@ -26,7 +26,7 @@ const FILES: Files = [
 const WORKPLACE: &str = "/dev/shm";
 
 /// Opens the sockets, and mounts files that lead to them. The engine serves the sockets: two of the resolver, one for each endpoint of
-/// the profile, and one that tells which ports were refused. Without a network namespace there are none.
+/// the profile, and those that tell which ports were refused. Without a network namespace there are none.
 ///
 /// Must come after all other mounts, and before capabilities are dropped.
 pub(super) fn open(
@@ -67,7 +67,7 @@ fn sockets(layout: &Layout) -> io::Result<Vec<OwnedFd>> {
         sockets.push(TcpListener::bind(endpoint.address)?.into());
     }
     // An error means that refused ports are not recorded: in a container without the right to see packets.
-    sockets.extend(watch_ports());
+    sockets.extend(watch_ports().unwrap_or_default());
     Ok(sockets)
 }
 
