@@ -3,9 +3,11 @@
 import http.client
 import http.server
 import json
+import os
+import subprocess
 import threading
 
-from restate_lab import WORK, Lab, Worker, fail, setup_starts, starts, trust
+from restate_lab import ROOT, WORK, WORKER, Lab, Server, Worker, fail, setup_starts, starts, trust
 
 
 class Recorder(http.server.BaseHTTPRequestHandler):
@@ -168,6 +170,20 @@ def test_canaries():
             fail(f"canaries: the positive control: no marker on the {place}: {text[:500]}")
     lab.close()
     print("  3 calls with a secret: 0 values outside the worker; arguments and results are readable in the journal")
+
+
+def test_escapes():
+    """Programs on a worker get out of its sandbox by none of the ways that are tried at home."""
+    server = Server("escapes")
+    server.start()
+    # The programs are those of the test command, with its features: nothing is compiled twice.
+    command = ["cargo", "test", "--quiet", "--locked", "--features", "taskpawl-mcp/conformance", "--test", "it", "on_a_worker", "--", "--ignored", "--nocapture"]
+    engine = f"http://127.0.0.1:{server.ingress} http://127.0.0.1:{server.admin} {WORKER}"
+    tried = subprocess.run(command, cwd=ROOT, env=os.environ | {"TASKPAWL_TEST_ENGINE": engine}, capture_output=True, text=True)
+    server.kill()
+    if tried.returncode or "1 passed" not in tried.stdout:
+        fail(f"escapes: exit {tried.returncode}\n{tried.stdout[-5000:]}\n{tried.stderr[-5000:]}")
+    print("\n".join(f"  {line}" for line in tried.stdout.splitlines() + tried.stderr.splitlines() if " ways tried" in line or "the control" in line))
 
 
 def is_hex(word):

@@ -199,10 +199,22 @@ impl Around {
         self.heard.load(Ordering::Relaxed)
     }
 
-    /// Returns the command that starts the program as the user of this world.
+    /// Returns the command that starts taskpawl as the user of this world.
     pub(crate) fn program(&self, args: &[&str]) -> Command {
+        self.start(&self.directory.path().join("bin/taskpawl"), args)
+    }
+
+    /// Copies a program to a place where the user of this world can start it.
+    pub(crate) fn place_program(&self, path: &str) -> PathBuf {
+        let to = self.directory.path().join("bin").join(Path::new(path).file_name().unwrap());
+        copy(path, &to);
+        to
+    }
+
+    /// Returns the command that starts a program as the user of this world.
+    pub(crate) fn start(&self, program: &Path, args: &[&str]) -> Command {
         let place = self.directory.path();
-        let mut command = Command::new(place.join("bin/taskpawl"));
+        let mut command = Command::new(program);
         command
             .args(args)
             .current_dir(&self.world.project)
@@ -218,6 +230,11 @@ impl Around {
         command
     }
 
+    /// Lets workers of this world run programs without a sandbox.
+    pub(crate) fn set_sandbox_off(&self) {
+        fs::write(self.world.config.join("config.toml"), "[sandbox]\nmode = \"off\"\n").unwrap();
+    }
+
     /// Removes the file in shared memory, and returns whether it was visible to all programs of the machine.
     pub(crate) fn has_shared_memory(&self) -> bool {
         fs::remove_file(&self.world.shared_memory).is_ok()
@@ -230,9 +247,12 @@ impl Around {
         for directory in [home, outside] {
             list(directory, &mut found);
         }
-        // The engine makes the directories for artifacts, of which programs write that of their run.
+        // The engine makes the directories for artifacts, of which programs write that of their run. A worker keeps tickets and output.
         let artifacts = home.join(".local/state/taskpawl-artifacts");
-        found.retain(|(path, _)| !path.starts_with(&artifacts) && !artifacts.starts_with(path));
+        let workers = home.join(".local/state/taskpawl/workers");
+        found.retain(|(path, _)| {
+            !path.starts_with(&artifacts) && !artifacts.starts_with(path) && !path.starts_with(&workers)
+        });
         found.sort();
         found
     }
