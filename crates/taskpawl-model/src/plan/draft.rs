@@ -18,8 +18,15 @@ pub(super) struct Draft<'n> {
     pub(super) marks: Marks<'n>,
     /// Defaults of the task for its calls.
     pub(super) program: ProgramDefaults,
-    /// References that are resolved already, because they come from an included plan.
-    pub(super) resolved: Resolved,
+    /// References that are resolved already, because they come from an included plan. Few tasks have them.
+    pub(super) resolved: Option<Box<Resolved>>,
+}
+
+impl Draft<'_> {
+    /// Returns whether it is a task of an included plan.
+    pub(super) fn is_included(&self) -> bool {
+        matches!(self.place, Place::Included { .. })
+    }
 }
 
 /// Resolved references of a draft.
@@ -31,8 +38,6 @@ pub(super) struct Resolved {
     pub(super) names: BTreeMap<String, usize>,
     /// Names in its expressions that come from a `with`. They are those of the plan itself.
     pub(super) given: BTreeSet<String>,
-    /// The draft that includes its plan.
-    pub(super) by: Option<usize>,
 }
 
 /// The location of a task in the plan.

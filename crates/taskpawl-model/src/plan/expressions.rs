@@ -63,7 +63,7 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
 
 /// Returns the drafts to which the defaults of the plan apply. Included tasks have those of their plan.
 fn own_drafts(linker: &Linker<'_, '_>) -> impl Iterator<Item = usize> {
-    let is_own = |draft: &usize| linker.drafts[*draft].resolved.by.is_none();
+    let is_own = |draft: &usize| !linker.drafts[*draft].is_included();
     (0..linker.drafts.len()).filter(is_own)
 }
 

@@ -85,7 +85,7 @@ impl Wanted {
 /// Adds the names in the expressions of included tasks. Their plans were checked on their own.
 pub(super) fn add_names(linker: &Linker<'_, '_>, names: &mut Names) {
     for (number, draft) in linker.drafts.iter().enumerate() {
-        let resolved = &draft.resolved;
+        let Some(resolved) = &draft.resolved else { continue };
         let given = resolved.given.iter().filter_map(|text| Some((text.clone(), linker.one(text)?)));
         names[number].extend(resolved.names.clone().into_iter().chain(given));
     }
@@ -216,12 +216,11 @@ impl<'n> Reader<'n> {
             let place = place_of(task, file);
             let mut draft = self.new_draft(at, Place::Included { by: number });
             match tasks.task(index) {
-                Ok((task, mut resolved)) => {
+                Ok((task, resolved)) => {
                     if let Err(error) = check_id(task.id.as_ref().map_or("", TaskId::as_str)) {
                         self.report_included(at, place.clone(), (String::new(), error.into()), None);
                     }
-                    resolved.by = Some(number);
-                    (draft.task, draft.resolved) = (task, resolved);
+                    (draft.task, draft.resolved) = (task, Some(resolved.into()));
                     (draft.task.at, draft.task.included) = (at, Some(place.into()));
                 }
                 Err(error) => {
@@ -255,7 +254,7 @@ impl<'n> Reader<'n> {
         let spec = CallSpec { tool_name: RETURN_TOOL.to_owned(), args, ..CallSpec::default() };
         let draft = &mut self.drafts[number];
         draft.task.calls = vec![NewCall { id: Some(RETURN_CALL.into()), spec: spec.into() }];
-        draft.resolved = resolved;
+        draft.resolved = Some(resolved.into());
     }
 
     /// Returns the expressions in place of the parameters of an included plan; `None` if one is invalid.

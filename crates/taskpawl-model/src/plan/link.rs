@@ -197,8 +197,9 @@ impl<'d, 'n> Linker<'d, 'n> {
             for (index, reference) in draft.needs.iter().enumerate() {
                 self.need(number, index, reference);
             }
+            let resolved = draft.resolved.iter().flat_map(|resolved| &resolved.needs);
             // They have no place in this plan.
-            self.needs[number].extend(draft.resolved.needs.iter().map(|needed| (*needed, usize::MAX)));
+            self.needs[number].extend(resolved.map(|needed| (*needed, usize::MAX)));
         }
     }
 

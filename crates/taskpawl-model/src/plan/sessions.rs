@@ -57,7 +57,7 @@ pub(super) fn resolve(
 ) -> Vec<ResumedSession> {
     let mut resumed = Vec::new();
     // Those of an included plan are resolved in it.
-    let own = linker.drafts.iter().enumerate().filter(|(_, draft)| draft.resolved.by.is_none());
+    let own = linker.drafts.iter().enumerate().filter(|(_, draft)| !draft.is_included());
     for (number, draft) in own {
         for (index, call) in draft.task.calls.iter().enumerate() {
             let Some(text) = named_session(&call.spec) else { continue };

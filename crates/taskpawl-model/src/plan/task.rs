@@ -1,6 +1,6 @@
 //! Tasks of a plan before their references are resolved.
 
-use super::draft::{Draft, Marks, Place, Reference, Resolved, Subtask};
+use super::draft::{Draft, Marks, Place, Reference, Subtask};
 use super::node::{Entry, Node};
 use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
@@ -67,7 +67,7 @@ impl<'n> Reader<'n> {
             subtasks: Vec::new(),
             marks: Marks::default(),
             program: ProgramDefaults::default(),
-            resolved: Resolved::default(),
+            resolved: None,
         }
     }
 
