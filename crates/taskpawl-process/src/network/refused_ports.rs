@@ -157,7 +157,7 @@ impl PortWatch {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for socket in &self.sockets {
             // Bounded, so that a program which connects without end does not hold the reader.
-            for answer in std::iter::from_fn(|| receive(socket)).take(4096).flatten() {
+            for answer in std::iter::from_fn(|| receive(socket).ok()).take(4096).flatten() {
                 let Answer { port, client, is_refused, .. } = answer;
                 if !is_refused {
                     state.answered.insert(port);
@@ -171,13 +171,13 @@ impl PortWatch {
     }
 }
 
-/// Takes a packet from a socket, and returns its answer if this machine has sent it. Returns `None` if no packet waits.
-fn receive(socket: &OwnedFd) -> Option<Option<Answer>> {
+/// Takes a packet from a socket, and returns its answer if this machine has sent it. Fails if no packet waits.
+fn receive(socket: &OwnedFd) -> io::Result<Option<Answer>> {
     let mut buffer = [0; SNAP as usize];
-    let (_, length, from) = recvfrom(socket, &mut buffer[..], RecvFlags::DONTWAIT).ok()?;
+    let (_, length, from) = recvfrom(socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
     let address = from.and_then(|from| SocketAddr::try_from(from).ok());
     let answer = address.zip(buffer.get(..length)).and_then(|(from, packet)| Answer::read(from.ip(), packet));
-    Some(answer.filter(Answer::is_of_machine))
+    Ok(answer.filter(Answer::is_of_machine))
 }
 
 impl State {
