@@ -331,9 +331,10 @@ impl Builder {
         } else {
             Engine::new(manager, tools, project).with_secrets(self.secrets)
         };
-        let engine = match &self.location {
-            Location::Memory => engine.with_key_in_memory().map_err(OpenError::Files)?,
-            _ => engine,
+        let engine = if let Location::Memory = &self.location {
+            engine.with_key_in_memory().map_err(OpenError::Files)?
+        } else {
+            engine
         };
         let engine = engine.with_supervision(self.supervision).with_sandbox(self.sandbox, places);
         let engine = engine.with_data(self.data.clone()).with_layers(self.layers);
