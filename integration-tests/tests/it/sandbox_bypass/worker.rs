@@ -19,7 +19,8 @@ pub(super) struct Engine {
 
 impl Engine {
     pub(super) fn from_environment() -> Self {
-        let words = std::env::var(ENGINE).unwrap_or_else(|_| panic!("{ENGINE}: INGRESS ADMIN PROGRAM"));
+        let words = std::env::var_os(ENGINE).unwrap_or_else(|| panic!("{ENGINE}: INGRESS ADMIN PROGRAM"));
+        let words = words.into_string().unwrap();
         let words: Vec<&str> = words.split(' ').collect();
         let [ingress, admin, program] = words[..] else { panic!("{ENGINE} has not three words") };
         Self { ingress: ingress.to_owned(), admin: admin.to_owned(), program: program.to_owned() }
