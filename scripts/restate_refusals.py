@@ -4,6 +4,7 @@ import http.client
 import http.server
 import json
 import os
+import shutil
 import subprocess
 import threading
 
@@ -176,9 +177,12 @@ def test_escapes():
     """Programs on a worker get out of its sandbox by none of the ways that are tried at home."""
     server = Server("escapes")
     server.start()
+    # The tests have a program of the same name, which cargo puts in the place of the worker.
+    worker = WORK / "escapes" / "taskpawl-worker"
+    shutil.copy(WORKER, worker)
     # The programs are those of the test command, with its features: nothing is compiled twice.
     command = ["cargo", "test", "--quiet", "--locked", "--features", "taskpawl-mcp/conformance", "--test", "it", "on_a_worker", "--", "--ignored", "--nocapture"]
-    engine = f"http://127.0.0.1:{server.ingress} http://127.0.0.1:{server.admin} {WORKER}"
+    engine = f"http://127.0.0.1:{server.ingress} http://127.0.0.1:{server.admin} {worker}"
     tried = subprocess.run(command, cwd=ROOT, env=os.environ | {"TASKPAWL_TEST_ENGINE": engine}, capture_output=True, text=True)
     server.kill()
     if tried.returncode or "1 passed" not in tried.stdout:
