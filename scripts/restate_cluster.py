@@ -44,9 +44,9 @@ class Cluster:
                 fail("the cluster does not start: " + (self.nodes[0].dir / "log").read_text()[-2000:])
             time.sleep(0.2)
 
-    def kill(self):
+    def end(self):
         for node in self.nodes:
-            node.kill()
+            node.end()
 
 
 def test_cluster():

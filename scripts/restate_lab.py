@@ -7,6 +7,7 @@ import atexit
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -115,6 +116,11 @@ class Server:
         if self.process:
             self.process.wait()
 
+    def end(self):
+        """Kills the server and gives the room of its journal back: some 50 of them fill a disk."""
+        self.kill()
+        shutil.rmtree(self.dir / "data", ignore_errors=True)
+
 
 class Worker:
     def __init__(self, server, name, project, home, slots=4, labels=()):
@@ -201,7 +207,7 @@ class Lab:
     def close(self):
         for worker in self.workers:
             worker.stop()
-        self.server.kill()
+        self.server.end()
 
 
 def starts(project):

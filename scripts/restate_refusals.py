@@ -4,7 +4,6 @@ import http.client
 import http.server
 import json
 import os
-import shutil
 import subprocess
 import threading
 
@@ -177,14 +176,11 @@ def test_escapes():
     """Programs on a worker get out of its sandbox by none of the ways that are tried at home."""
     server = Server("escapes")
     server.start()
-    # The tests have a program of the same name, which cargo puts in the place of the worker.
-    worker = WORK / "escapes" / "taskpawl-worker"
-    shutil.copy(WORKER, worker)
     # The programs are those of the test command, with its features: nothing is compiled twice.
     command = ["cargo", "test", "--quiet", "--locked", "--features", "taskpawl-mcp/conformance", "--test", "it", "on_a_worker", "--", "--ignored", "--nocapture"]
-    engine = f"http://127.0.0.1:{server.ingress} http://127.0.0.1:{server.admin} {worker}"
+    engine = f"http://127.0.0.1:{server.ingress} http://127.0.0.1:{server.admin} {WORKER}"
     tried = subprocess.run(command, cwd=ROOT, env=os.environ | {"TASKPAWL_TEST_ENGINE": engine}, capture_output=True, text=True)
-    server.kill()
+    server.end()
     if tried.returncode or "1 passed" not in tried.stdout:
         fail(f"escapes: exit {tried.returncode}\n{tried.stdout[-5000:]}\n{tried.stderr[-5000:]}")
     print("\n".join(f"  {line}" for line in tried.stdout.splitlines() + tried.stderr.splitlines() if " ways tried" in line or "the control" in line))

@@ -1,6 +1,6 @@
 //! Process that executes commands through the library, one after the other, and reports the acknowledged ones.
 //!
-//! `taskpawl-worker STORE ACTOR` reads commands from standard input, one per line. `taskpawl-worker STORE ACTOR SCRIPT STEP` reads
+//! `library-worker STORE ACTOR` reads commands from standard input, one per line. `library-worker STORE ACTOR SCRIPT STEP` reads
 //! them from a file, from line STEP on. Each is answered by one line on standard output: the number of the step, and `ok`,
 //! `refused` or `failed` with details. A killed worker is started again at the first step without an answer. That step may or may
 //! not be done, so the worker checks before it repeats it.

@@ -32,7 +32,7 @@ pub(crate) struct Worker {
 impl Worker {
     /// Returns the command of a worker that reads its steps from standard input.
     pub(crate) fn command(home: &Home, actor: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_taskpawl-worker"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_library-worker"));
         command.args([home.store(), actor]);
         home.prepare(&mut command);
         command
