@@ -129,17 +129,27 @@ fn is_resolved(task: &Task) -> bool {
     task.status == Status::Done || task.status == Status::Blocked && is_interrupted
 }
 
+/// The time is compared with that of a tenth of the tasks: machines and builds differ, a cost of the square would show.
 #[test]
 fn a_thousand_interrupted_tasks_are_resolved_by_the_next_start() {
     const MANY: usize = 1_000;
     let mut figures = Figures::of("a_thousand_interrupted_tasks_are_resolved_by_the_next_start", 0);
+    let (tenth, cpu) = (resolution_of(MANY / 10), resolution_of(MANY));
+    let (tenth_ms, ms) = (tenth.as_millis(), cpu.as_millis());
+    figures.add(format!("{MANY} tasks resolved in {ms} ms of CPU, {} in {tenth_ms} ms", MANY / 10));
+    assert!(cpu < 10 * tenth, "{ms} ms, a tenth of the tasks {tenth_ms} ms");
+    assert!(cpu < Duration::from_secs(5), "{ms} ms");
+}
+
+/// Returns the CPU time of the run that resolves `many` tasks, whose calls all ran when the run before was killed.
+fn resolution_of(many: usize) -> Duration {
     let home = Home::new();
     let call = json!({"toolName": "sleep", "args": {"duration": "1h"}, "idempotent": false});
     let task = |number| json!({"id": format!("t{number}"), "metadata": {"toolCalls": [call]}});
-    home.apply(&json!({"tasks": (0..MANY).map(task).collect::<Vec<_>>()}).to_string());
+    home.apply(&json!({"tasks": (0..many).map(task).collect::<Vec<_>>()}).to_string());
     let mut run = home.program(&["run-all-ready", "--jobs", "1000"]);
     let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let running = || home.manager().counts().unwrap().get(&Status::InProgress).copied() == Some(MANY as u64);
+    let running = || home.manager().counts().unwrap().get(&Status::InProgress).copied() == Some(many as u64);
     until("all calls run", || running().then_some(()));
     run.kill().unwrap();
     run.wait().unwrap();
@@ -147,10 +157,9 @@ fn a_thousand_interrupted_tasks_are_resolved_by_the_next_start() {
         cpu_of(home.program(&["run-all-ready"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     assert_eq!(code, Some(3));
     let tasks = home.manager().list(&Query::default()).unwrap().tasks;
-    assert_eq!(tasks.iter().filter(|task| is_resolved(task)).count(), MANY);
+    assert_eq!(tasks.iter().filter(|task| is_resolved(task)).count(), many);
     home.assert_sound();
-    figures.add(format!("{MANY} tasks resolved in {} ms of CPU", cpu.as_millis()));
-    assert!(cpu < Duration::from_secs(1), "{cpu:?}");
+    cpu
 }
 
 /// Waits for a process; returns its exit code and its CPU time.
