@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use taskpawl_manager::ApplyOptions;
+use taskpawl_model::command::Command;
 use taskpawl_model::task::{PolicyDecision, PolicyHook, ProposedCall};
 use taskpawl_model::value::Map;
 
@@ -246,7 +247,7 @@ fn items_that_must_not_run_again_are_kept() {
     fixture.start(&["a.0", "a.1"]);
     fixture.report("a.0", "c1", "ok");
     fixture.report("a.1", "c1", "bad");
-    let once = "`a.0` would run its call `c1` again, which succeeded and is not idempotent";
+    let once = "`a` would run call `c1` of its item `a.0` again, which succeeded and is not idempotent";
     assert_eq!(conflict(&fixture, &plan("2", "x, y")), once);
     assert_eq!(conflict(&fixture, &plan("1", "w, y")), once);
     fixture.apply(&plan("1", "x, z"));
@@ -264,4 +265,15 @@ fn changed_parameters_restart_a_failed_task() {
     fixture.apply(&text.replace("default: 1", "default: 2"));
     assert_eq!((fixture.states(), fixture.calls("a")), ("a=todo".into(), "c1=pending/1".into()));
     assert_eq!(fixture.start(&["a"]).started[0].args["n"], 2);
+}
+
+#[test]
+fn a_task_without_its_tool_takes_calls_of_another_one() {
+    let fixture = Fixture::new();
+    fixture.apply(&plan("{t: {}}"));
+    let command = Command::RunOne { id: "a".to_owned(), missing_tool: Some("t".to_owned()) };
+    fixture.accept(fixture.manager.command(command));
+    assert_eq!(fixture.states(), "a=blocked{missing_tool} b=todo");
+    fixture.apply(&plan("{r: {}}"));
+    assert_eq!(fixture.states(), "a=todo b=todo");
 }

@@ -63,6 +63,52 @@ fn redo_runs_a_call_again_that_is_not_idempotent() {
 }
 
 #[test]
+fn redo_runs_changed_items_of_an_unfinished_list_again() {
+    let plan = |more: &str, n: u32| {
+        format!(
+            "tasks: [{{id: a, forEach: {{in: [x, y]}}, {more} calls: [{{t: {{}}}}, {{t: {{n: {n}}}}}]}}, {{id: b, needs: [a], calls: [{{t: {{}}}}]}}]"
+        )
+    };
+    // Fields of the task define the work of items, too.
+    for changed in [plan("", 2), plan("timeout: 5s,", 1)] {
+        let fixture = Fixture::new();
+        fixture.apply(&plan("", 1));
+        fixture.run("a.0");
+        fixture.start(&["a.1"]);
+        fixture.report("a.1", "c1", "bad");
+        assert_eq!(fixture.states(), "a=blocked{dependency a.1} b=blocked{dependency a} a.0=done a.1=failed");
+        let text = fixture.refuse(|_| fixture.try_apply(&changed, ApplyOptions::default()));
+        assert!(text.contains("of its item `a.0` again") && text.contains("`--redo-changed`"), "{text}");
+        fixture.try_apply(&changed, on_changed(OnChanged::Redo)).unwrap();
+        assert_eq!(fixture.states(), "a=todo b=todo a.0=todo a.1=todo");
+        fixture.run("a.0");
+        fixture.run("a.1");
+        assert_eq!(fixture.states(), "a=done b=todo a.0=done a.1=done");
+        fixture.check();
+    }
+}
+
+#[test]
+fn failed_items_go_on_when_their_list_changes() {
+    let plan = |more: &str, each: &str| {
+        format!(
+            "tasks: [{{id: a, {more} forEach: {{in: [x, y]{each}}}, calls: [{{t: {{}}}}]}}, {{id: tidy, needs: [a], trigger: all_finished}}]"
+        )
+    };
+    for changed in [plan("when: 'true',", ""), plan("", ", concurrency: 1")] {
+        let fixture = Fixture::new();
+        fixture.apply(&plan("", ""));
+        fixture.run("a.0");
+        fixture.start(&["a.1"]);
+        fixture.report("a.1", "c1", "bad");
+        fixture.done("tidy");
+        fixture.apply(&changed);
+        assert_eq!(fixture.states(), "a=todo tidy=todo a.0=done a.1=todo", "{changed}");
+        fixture.check();
+    }
+}
+
+#[test]
 fn keep_takes_the_definition_and_leaves_the_results() {
     let fixture = all_done();
     let before = fixture.task("a").result;

@@ -315,6 +315,7 @@ impl<'p> Work<'p> {
             self.report.kept.push(record.id.clone());
         } else if standing != Standing::Unstarted {
             let calls = draft.continued_calls(key, difference.calls())?;
+            self.redo_items(draft, key, &calls)?;
             if let Err(conflict) = draft.take_work(key, standing, &calls, difference.is_whole())? {
                 self.conflicts.push(conflict);
                 return Ok(());

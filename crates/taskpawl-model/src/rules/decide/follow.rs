@@ -49,7 +49,10 @@ impl Draft<'_> {
         if status_kind == StatusKind::Skipped {
             return Ok(Standing::Fixed);
         }
-        if !self.is_started(key, &record)? {
+        // Its new calls may need another tool. No run would look for the one of the old calls, so that the block would stay.
+        let lacks_tool =
+            matches!(record.body.state.blocked_reason(), Some(BlockedReason::MissingTool { .. }));
+        if !lacks_tool && !self.is_started(key, &record)? {
             return Ok(Standing::Unstarted);
         }
         Ok(match status_kind {
@@ -161,6 +164,10 @@ impl Draft<'_> {
         if standing != Standing::GoesOn {
             return Ok(());
         }
+        // The list itself did not fail. Items that changed start from the beginning when it opens again.
+        for item in self.failed_items(key)? {
+            self.start_one_again(item, How::Retry)?;
+        }
         let state = self.task(key)?.body.state.clone();
         let cause = match state.blocked_reason() {
             Some(BlockedReason::Approval { .. }) => Cause::Withdraw,
@@ -171,6 +178,19 @@ impl Draft<'_> {
         };
         self.forget_decision(key)?;
         self.set_state(key, TaskStatus::Todo, cause, Some(CHANGED.to_owned()))
+    }
+
+    /// Returns the failed items of a list; none for other tasks.
+    pub(super) fn failed_items(&self, key: Key) -> Decided<Vec<Key>> {
+        let mut failed = Vec::new();
+        if self.task(key)?.spec.for_each.is_some() {
+            for item in self.items(key)?.into_values() {
+                if self.node(item)?.status_kind == StatusKind::Failed {
+                    failed.push(item);
+                }
+            }
+        }
+        Ok(failed)
     }
 
     fn continuation(
@@ -275,7 +295,11 @@ impl Draft<'_> {
             let before = self.known_calls(item)?;
             let mut succeeded = before.iter().filter(|call| call.body.status == CallStatus::Succeeded);
             if let Some(call) = succeeded.find(|call| !self.is_repeatable(call, calls)) {
-                return Ok(Some(done_twice(&id, call)));
+                let why = format!(
+                    "would run call `{}` of its item `{id}` again, which succeeded and is not idempotent",
+                    call.id
+                );
+                return Ok(Some(Conflict::new(&self.id(key)?, why, Remedy::Redo)));
             }
         }
         Ok(None)

@@ -9,7 +9,7 @@ use super::follow::Standing;
 use crate::command::refusal::Refusal;
 use crate::command::{KeptStatus, OnChanged};
 use crate::rules::draft::{Decided, Draft};
-use crate::task::record::StatusKind;
+use crate::task::record::{CallRecord, StatusKind};
 use crate::task::spec::CallSpec;
 use crate::task::status::CallStatus;
 use crate::value::{CallId, Key, Shared};
@@ -48,6 +48,9 @@ impl Work<'_> {
             if draft.node(difference.key)?.status_kind == StatusKind::Failed {
                 failed.push(difference.key);
             }
+            if draft.standing(difference.key)? == Standing::GoesOn {
+                failed.extend(draft.failed_items(difference.key)?);
+            }
         }
         let clean_ups = draft.clean_ups_behind(&failed)?;
         draft.rearm(&clean_ups)?;
@@ -56,6 +59,21 @@ impl Work<'_> {
             self.retry_unchanged(draft, &failed.into_iter().collect())?;
         }
         Ok(())
+    }
+
+    /// With `redo`: starts the items of a list over whose work or element changed. Their list has not ended, so that it is not among
+    /// the tasks that start over themselves.
+    pub(super) fn redo_items(
+        &mut self,
+        draft: &mut Draft<'_>,
+        key: Key,
+        calls: &[CallRecord],
+    ) -> Decided<()> {
+        if self.apply.on_changed != OnChanged::Redo || draft.task(key)?.spec.for_each.is_none() {
+            return Ok(());
+        }
+        let items = draft.items_to_begin_anew(key, calls)?;
+        self.redo_over(draft, items)
     }
 
     /// Reopens the tasks among these that have ended, with everything that ran after them.
