@@ -361,7 +361,7 @@ impl Manager {
             let key = resolve(view, id)?;
             let Some(record) = view.task(key)? else { return Ok(Vec::new()) };
             let plan = record.plan.as_deref().map(|plan| view.plan(plan)).transpose()?.flatten();
-            let calls = calls_of_update(&record.spec, plan.as_ref(), fields).map_err(Refusal::from)?;
+            let calls = calls_of_update(&record, plan.as_ref(), fields).map_err(Refusal::from)?;
             Ok(calls.unwrap_or_default())
         })
     }

@@ -180,3 +180,35 @@ fn an_undo_brings_the_work_back() {
     fixture.accept(fixture.manager.retry(&ids(&["a"]), false));
     assert_eq!(fixture.calls("a").split_whitespace().next(), Some("c1=succeeded/1"));
 }
+
+/// A list with an item that is done and one that failed.
+fn list_half_done() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.apply("tasks: [{id: a, forEach: {in: [x, y]}, run: 'echo ${{ item }}'}, {id: b, needs: [a]}]");
+    fixture.run("a.0");
+    fixture.start(&["a.1"]);
+    fixture.report("a.1", "c1", "bad");
+    fixture
+}
+
+#[test]
+fn a_failed_item_takes_its_own_command_again() {
+    let fixture = list_half_done();
+    let run = json!({"run": "echo ${{ item }} ${{ index }}"});
+    assert_eq!(fixture.accept(fixture.manager.calls_of_update("a.1", &fields(run.clone()))).len(), 1);
+    fixture.accept(restart(&fixture.manager, "a.1", run, RETRY));
+    assert_eq!(fixture.states(), "a=todo b=todo a.0=done a.1=todo");
+    fixture.check();
+}
+
+#[test]
+fn a_list_with_a_failed_item_is_reopened_with_new_work() {
+    let fixture = list_half_done();
+    let run = json!({"run": "echo other ${{ item }}"});
+    let refused = fixture.refuse(|manager| restart(manager, "a", run.clone(), RETRY));
+    assert!(refused.contains("task `a` would run call `c1` of its item `a.0` again"), "{refused}");
+    assert!(refused.contains("`taskpawl reopen a`"), "{refused}");
+    fixture.accept(restart(&fixture.manager, "a", run, REOPEN));
+    assert_eq!(fixture.states(), "a=todo b=todo a.0=todo a.1=todo");
+    fixture.check();
+}

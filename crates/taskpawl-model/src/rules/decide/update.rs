@@ -17,7 +17,7 @@ use crate::plan::{
 };
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::{Change, EventKind};
-use crate::task::record::{CallRecord, PlanRecord, TaskRecord};
+use crate::task::record::{CallRecord, PlanRecord, StatusKind, TaskRecord};
 use crate::task::spec::{CallPart, CallSpec, NewCall, TaskSpec};
 use crate::task::status::{BlockedReason, TaskStatus};
 use crate::value::{CallId, Key, Map, Shared};
@@ -47,6 +47,9 @@ impl Draft<'_> {
             };
             self.start_again(&[record.id.to_string()], how, cascade)?;
         } else {
+            if let Some(Restart::Reopen { cascade }) = restart {
+                self.reopen_items(key, cascade)?;
+            }
             self.answer.tasks.push(record.id.clone());
         }
         let (fields, calls) = self.take_out_work(key, fields)?;
@@ -65,11 +68,22 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// Starts the finished items of a list over. The list itself has not ended while one of them is failed.
+    fn reopen_items(&mut self, key: Key, cascade: bool) -> Decided<()> {
+        let mut finished = Vec::new();
+        for item in self.items(key)?.into_values() {
+            if matches!(self.node(item)?.status_kind, StatusKind::Done | StatusKind::Failed) {
+                finished.push(item);
+            }
+        }
+        self.start_over(&finished, How::Reopen, cascade).map(drop)
+    }
+
     /// Splits the fields of an update into those of the task and its new calls.
     fn take_out_work(&self, key: Key, fields: &Map) -> Decided<(Map, Option<Vec<NewCall>>)> {
         let record = self.look_at(key)?;
         let plan = record.plan.as_deref().map(|plan| self.view.plan(plan)).transpose()?.flatten();
-        let mut calls = calls_of_update(&record.spec, plan.as_ref(), fields).map_err(Refusal::from)?;
+        let mut calls = calls_of_update(&record, plan.as_ref(), fields).map_err(Refusal::from)?;
         if let Some(calls) = &mut calls {
             check_own_fields(&TaskSpec::default(), calls)?;
             // New work is verified as before, unless the update says otherwise.
@@ -155,7 +169,9 @@ impl Draft<'_> {
         if standing == Standing::Unstarted {
             self.replace_calls(key, next.clone())?;
         } else {
-            let clean_ups = self.clean_ups_behind(&[key])?;
+            let mut failed = self.failed_items(key)?;
+            failed.push(key);
+            let clean_ups = self.clean_ups_behind(&failed)?;
             self.rearm(&clean_ups)?;
             if let Err(conflict) = self.take_work(key, standing, &next, is_whole)? {
                 return Err(Refusal::WorkConflict { conflict }.into());
@@ -239,7 +255,7 @@ fn is_of_work(field: &str) -> bool {
 /// # Errors
 /// All errors of the fields that define work.
 pub fn calls_of_update(
-    spec: &TaskSpec,
+    record: &TaskRecord,
     plan: Option<&PlanRecord>,
     fields: &Map,
 ) -> Result<Option<Vec<NewCall>>, PlanErrors> {
@@ -250,8 +266,12 @@ pub fn calls_of_update(
         return Ok(None);
     }
     // Expressions in calls may use what a list or a loop gives them.
-    let mut task = spec_fields(spec);
+    let mut task = spec_fields(&record.spec);
     task.extend(fields.clone());
+    if record.body.progress.item.is_some() {
+        // The list of an item belongs to its parent.
+        task.insert("forEach".to_owned(), serde_json::json!({"in": []}));
+    }
     task.retain(|name, value| {
         let is_meant = is_of_work(name) || ["name", "forEach", "repeat", "worktree"].contains(&name.as_str());
         is_meant && !value.is_null()
