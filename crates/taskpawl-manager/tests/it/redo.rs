@@ -170,6 +170,56 @@ fn retry_failed_starts_unchanged_failures_again() {
     assert_eq!(fixture.states(), "a=todo b=todo c=todo new=done");
 }
 
+#[test]
+fn failures_that_are_gone_from_the_file_are_not_retried() {
+    let fixture = Fixture::new();
+    fixture.apply(PLAN);
+    fixture.start(&["c"]);
+    fixture.report("c", "c1", "bad");
+    let options = ApplyOptions { retry_failed: true, ..ApplyOptions::default() };
+    let report = fixture.try_apply(&PLAN.replace("{id: c,", "{id: d,"), options).unwrap();
+    assert_eq!((report.gone, report.retried), (vec!["c".into()], Vec::new()));
+    assert_eq!(fixture.states(), "a=todo b=todo c=failed d=todo");
+}
+
+#[test]
+fn a_finished_task_takes_new_subtasks_when_it_starts_over() {
+    let plan = |more: &str| {
+        format!(
+            "tasks: [{{id: a, calls: [{{t: {{}}}}], subtasks: [{{id: s, calls: [{{t: {{}}}}]}}{more}]}}, {{id: b, needs: [a], calls: [{{t: {{}}}}]}}]"
+        )
+    };
+    let fixture = Fixture::new();
+    fixture.apply(&plan(""));
+    for id in ["s", "a", "b"] {
+        fixture.run(id);
+    }
+    let changed = plan(", {id: new, calls: [{t: {}}]}");
+    for on in [OnChanged::Refuse, OnChanged::Keep] {
+        let text = fixture.refuse(|_| fixture.try_apply(&changed, on_changed(on)));
+        assert!(text.contains("`a` is `done` and would get the subtask `new`"), "{text}");
+        assert!(text.contains("`--redo-changed` starts those over"), "{text}");
+    }
+    fixture.try_apply(&changed, on_changed(OnChanged::Redo)).unwrap();
+    assert_eq!(fixture.states(), "a=todo s=done b=todo new=todo");
+    assert_eq!(fixture.calls("a"), "c1=pending/1");
+    fixture.run("new");
+    fixture.run("a");
+    fixture.check();
+    // A task that only joins its subtasks is done with them.
+    let group = |more: &str| {
+        format!("name: g\ntasks: [{{id: g, subtasks: [{{id: x, calls: [{{t: {{}}}}]}}{more}]}}]")
+    };
+    let fixture = Fixture::new();
+    fixture.apply(&group(""));
+    fixture.run("x");
+    assert_eq!(fixture.states(), "g=done x=done");
+    fixture.try_apply(&group(", {id: y, calls: [{t: {}}]}"), on_changed(OnChanged::Redo)).unwrap();
+    assert_eq!(fixture.states(), "g=todo x=done y=todo");
+    fixture.run("y");
+    assert_eq!(fixture.states(), "g=done x=done y=done");
+}
+
 const CHAIN: &[&str] = &[
     "a",
     "b needs=a",

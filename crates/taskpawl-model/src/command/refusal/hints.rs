@@ -241,7 +241,7 @@ fn plan_conflict_hint(conflicts: &[Conflict]) -> Hint {
                 .option(HintOption::Instance)
                 .text(" for a separate instance"),
             (Remedy::Redo, _) => {
-                hint.option(HintOption::RedoChanged).text(" runs those calls again, and what ran after them")
+                hint.option(HintOption::RedoChanged).text(" starts those over, and what ran after them")
             }
             (Remedy::RedoOrKeep, _) => hint
                 .option(HintOption::RedoChanged)

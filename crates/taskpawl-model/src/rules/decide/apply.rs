@@ -42,6 +42,7 @@ impl Draft<'_> {
         work.compare_values(self)?;
         work.make_new(self)?;
         let differences = work.compare(self)?;
+        work.open_parents(self, &differences)?;
         work.start_over(self, &differences)?;
         for difference in differences {
             work.change_one(self, difference)?;
@@ -454,7 +455,7 @@ impl<'p> Work<'p> {
         Err(Refusal::PlanConflict { plan: self.apply.name.clone(), conflicts: self.conflicts.clone() }.into())
     }
 
-    fn key(&self, position: usize) -> Key {
+    pub(super) fn key(&self, position: usize) -> Key {
         self.keys[position].expect("BUG: every task of the plan has a key once the new ones are made")
     }
 

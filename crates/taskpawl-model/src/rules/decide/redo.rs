@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::again::How;
-use super::applied::Difference;
-use super::apply::Work;
+use super::applied::{Difference, applied};
+use super::apply::{Work, is_over};
 use super::follow::Standing;
-use crate::command::refusal::Refusal;
+use crate::command::refusal::{Conflict, Refusal, Remedy};
 use crate::command::{KeptStatus, OnChanged};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::record::{CallRecord, StatusKind};
@@ -61,6 +61,46 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Takes new subtasks of tasks that are over: with `redo` these start again, with all that ran after them. Their other subtasks keep
+    /// their results.
+    pub(super) fn open_parents(
+        &mut self,
+        draft: &mut Draft<'_>,
+        differences: &[Difference<'_>],
+    ) -> Decided<()> {
+        let has_moved = |difference: &&Difference<'_>| {
+            difference.before.as_ref().is_none_or(|before| before.parent != difference.after.parent)
+        };
+        let moved: BTreeSet<usize> =
+            differences.iter().filter(has_moved).map(|difference| difference.position).collect();
+        let mut over = BTreeSet::new();
+        for (position, task) in self.apply.plan.tasks.iter().enumerate() {
+            let Some(parent) = task.parent.map(|parent| self.key(parent)) else { continue };
+            let key = self.key(position);
+            if draft.is_new(parent) || !(draft.is_new(key) || moved.contains(&position)) {
+                continue;
+            }
+            let record = draft.task(parent)?;
+            if !is_over(&record) {
+                continue;
+            }
+            if self.apply.on_changed == OnChanged::Redo {
+                over.insert(parent);
+            } else {
+                let (status, id) = (record.body.state.status(), draft.id(key)?);
+                let why = format!("is `{status}` and would get the subtask `{id}`");
+                self.conflicts.push(Conflict::new(&record.id, why, Remedy::Redo));
+            }
+        }
+        let over: Vec<Key> = over.into_iter().collect();
+        self.report.reopened += draft.start_over(&over, How::Retry, true)?.len() as u64;
+        for parent in over {
+            // Its own calls run after all of its subtasks.
+            draft.clear_all(parent)?;
+        }
+        Ok(())
+    }
+
     /// With `redo`: starts the items of a list over whose work or element changed. Their list has not ended, so that it is not among
     /// the tasks that start over themselves.
     pub(super) fn redo_items(
@@ -94,9 +134,13 @@ impl Work<'_> {
 
     /// Retries the failed tasks of the plan whose definition did not change, with the items of lists.
     fn retry_unchanged(&mut self, draft: &mut Draft<'_>, changed: &BTreeSet<Key>) -> Decided<()> {
-        let mut failed = Vec::new();
+        let (mut failed, kept) = (Vec::new(), self.keys.iter().copied().flatten().collect::<BTreeSet<Key>>());
         for key in &self.present {
-            if !changed.contains(key) && draft.node(*key)?.status_kind == StatusKind::Failed {
+            if changed.contains(key) || draft.node(*key)?.status_kind != StatusKind::Failed {
+                continue;
+            }
+            // A task that is gone from the file did not stay as it was. Items never stood in it.
+            if kept.contains(key) || applied(draft, *key)?.is_none() {
                 failed.push(*key);
             }
         }
