@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::mem;
 
+use serde_json::Value;
 use taskpawl_text::nearest;
 
 use super::draft::{Draft, Place, Reference, Subtask};
 use super::reader::{Reader, push_index, push_key};
 use super::{PlanError, PlanProblem, PlanTask, cycle, expressions, include, sessions};
 use crate::advice::hint::Hint;
+use crate::task::MERGE_TOOL;
 use crate::value::{TaskId, check_id};
 use taskpawl_json::Position;
 
@@ -29,6 +31,7 @@ pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
     let mut names = if is_linked { expressions::check(reader, &linker) } else { Vec::new() };
     if is_linked {
         include::add_names(&linker, &mut names);
+        name_merged(&linker, &mut names);
         reader.check_returns(&linker);
     }
     let resumed = if is_linked { sessions::resolve(reader, &linker, &mut names) } else { Vec::new() };
@@ -46,6 +49,19 @@ pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
         return drafts.into_iter().zip(outside).filter(|_| is_read_on).map(unlinked).collect();
     }
     arrange(drafts, &order, &parents, Links { needs, outside, names })
+}
+
+/// Records the tasks that calls of `merge` name, as for expressions: ids in the store are made from names, or have a prefix.
+fn name_merged(linker: &Linker<'_, '_>, names: &mut expressions::Names) {
+    // Those of an included plan have their ids already.
+    let own = linker.drafts.iter().enumerate().filter(|(_, draft)| !draft.is_included());
+    for (number, draft) in own {
+        let merges = draft.task.calls.iter().filter(|call| call.spec.tool_name == MERGE_TOOL);
+        let merged = merges.filter_map(|call| call.spec.args.get("of")?.as_array()).flatten();
+        for text in merged.filter_map(Value::as_str) {
+            names[number].extend(linker.one(text).map(|other| (text.to_owned(), other)));
+        }
+    }
 }
 
 pub(super) struct Linker<'d, 'n> {

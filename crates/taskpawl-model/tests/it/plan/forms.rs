@@ -330,3 +330,13 @@ fn change_spec_changes_only_the_given_fields() {
 fn positions_can_be_ignored() {
     assert_eq!(without_positions(parse_plan("- a").unwrap()), plan("[a]"));
 }
+
+#[test]
+fn merged_tasks_may_be_named_by_their_names() {
+    let plan = plan(
+        "tasks: [{name: Other one, worktree: true, run: x}, {id: a, worktree: true, run: x}, \
+         {id: m, needs: [Other one, a], call: {merge: {of: [Other one, a]}}}]",
+    );
+    let names: Vec<_> = plan.tasks[2].names.iter().map(|(name, other)| (name.as_str(), *other)).collect();
+    assert_eq!(names, [("Other one", 0), ("a", 1)]);
+}
