@@ -162,7 +162,7 @@ fn run_plan(
     path: &Path,
     file: &PlanFile,
     takes: &Takes,
-    run: PreparedRun<'_>,
+    mut run: PreparedRun<'_>,
     options: ApplyOptions,
     is_yes: bool,
 ) -> Result<(Taskpawl, ExitCode), CliError> {
@@ -187,6 +187,7 @@ fn run_plan(
     for task in &report.waiting {
         app.out().remark(&waiting_text(app, task));
     }
+    run.gone = report.gone;
     let code = running::run(app, &plans, What::Ready(only), run, followed(path, &file.name, takes))?;
     Ok((plans, code))
 }

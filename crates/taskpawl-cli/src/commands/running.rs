@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::advice::{Hint, PlanWords};
+use taskpawl::model::advice::{Advice, Advised, Hint, PlanWords};
 use taskpawl::model::plan::Budget;
 use taskpawl::model::rules::Means;
 use taskpawl::model::task::Status;
 use taskpawl::model::value::Period;
-use taskpawl::model::value::Selector;
+use taskpawl::model::value::{Selector, TaskId, bounded};
 use taskpawl::{
     Approver, Manager, Observer, RunControl, RunError, RunEvent, RunOptions, RunSummary, RunVariables,
     Taskpawl,
@@ -119,6 +119,8 @@ pub(super) struct PreparedRun<'a> {
     pub(super) args: &'a RunArgs,
     format: Format,
     pub(super) variables: RunVariables,
+    /// Tasks of the plan that are gone from its file.
+    pub(super) gone: Vec<TaskId>,
     collector: Option<Collector>,
 }
 
@@ -146,7 +148,7 @@ impl RunArgs {
         report::prepare(&self.reports)?;
         let collector = self.otlp.as_deref().map(|url| Collector::of(app, url)).transpose()?;
         let (format, variables) = (format(app, self)?, self.variables.read(app)?);
-        Ok(PreparedRun { args: self, format, variables, collector })
+        Ok(PreparedRun { args: self, format, variables, gone: Vec::new(), collector })
     }
 }
 
@@ -191,7 +193,7 @@ pub(super) fn run(
     run: PreparedRun<'_>,
     followed: Option<PlanWords>,
 ) -> Result<ExitCode, CliError> {
-    let PreparedRun { args, format, variables, collector } = run;
+    let PreparedRun { args, format, variables, gone, collector } = run;
     kits::tell(app, plans.manager())?;
     let mut reporter = reporter(app, plans.manager(), &what, format)?;
     let included = run_log::included(app, &args.include)?;
@@ -229,6 +231,7 @@ pub(super) fn run(
     }
     keep_quota(app, plans)?;
     let mut ran = Ran { took, of_file: followed.is_some(), ..Ran::default() };
+    summary.next_actions.extend(endings_of_gone(plans.manager(), &gone)?);
     app.write_advice_for_run(&mut summary.next_actions, args.words(), followed)?;
     if let Some(reporter) = &mut reporter {
         ran.shown = reporter.shown_failures();
@@ -240,6 +243,17 @@ pub(super) fn run(
         app.out().warn(&late);
     }
     take_along(app, plans, args, &summary).map(|()| code)
+}
+
+/// Returns commands that end failed tasks which are gone from the plan file: no edit of it lets them go on.
+fn endings_of_gone(manager: &Manager, gone: &[TaskId]) -> Result<Vec<Advised>, CliError> {
+    if gone.is_empty() {
+        return Ok(Vec::new());
+    }
+    let only: Vec<Selector> = gone.iter().map(|id| Selector::Task(id.to_string())).collect();
+    let failed = manager.select(&only, &[Status::Failed])?;
+    let failed = failed.into_iter().take(bounded::MAX_ITEMS).map(TaskId::from);
+    Ok(failed.map(|id| Advice::skip(&id).into()).collect())
 }
 
 /// Writes the reports of the run.

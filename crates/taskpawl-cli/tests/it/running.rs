@@ -327,3 +327,16 @@ fn the_calls_of_two_runs_can_be_compared() {
     assert_eq!((&first.0, &first.1.0), (&second.0, &second.1.0));
     assert_ne!(first.1.1, second.1.1, "the results differ");
 }
+
+#[test]
+fn a_failed_task_that_is_gone_from_the_file_is_offered_an_end() {
+    let cli = Cli::new().with_programs();
+    cli.file("p.yaml", "tasks: [{id: a, run: exit 1}]");
+    assert_eq!(cli.run(&["run-all-ready", "--plan", "p.yaml"]).code, Some(1));
+    cli.file("p.yaml", "tasks: [{id: b, run: 'true'}]");
+    let run = cli.run(&["run-all-ready", "--plan", "p.yaml", "--retry-failed"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stdout.contains("\n  taskpawl skip a\n"), "{run}");
+    cli.run(&["skip", "a", "--quiet"]).ok();
+    cli.run(&["run-all-ready", "--plan", "p.yaml"]).ok();
+}
