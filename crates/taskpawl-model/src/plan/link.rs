@@ -56,8 +56,8 @@ fn name_merged(linker: &Linker<'_, '_>, names: &mut expressions::Names) {
     // Those of an included plan have their ids already.
     let own = linker.drafts.iter().enumerate().filter(|(_, draft)| !draft.is_included());
     for (number, draft) in own {
-        let merges = draft.task.calls.iter().filter(|call| call.spec.tool_name == MERGE_TOOL);
-        let merged = merges.filter_map(|call| call.spec.args.get("of")?.as_array()).flatten();
+        let calls = draft.task.calls.iter().filter(|call| call.spec.tool_name == MERGE_TOOL);
+        let merged = calls.filter_map(|call| call.spec.args.get("of")?.as_array()).flatten();
         for text in merged.filter_map(Value::as_str) {
             names[number].extend(linker.one(text).map(|other| (text.to_owned(), other)));
         }
