@@ -163,30 +163,33 @@ impl<'m> Matching<'m> {
                 self.pair(place, record);
             }
         }
-        self.by_own_id(|item, known| {
-            known.name.as_deref().is_none_or(|name| folded(name) == folded(&item.text))
-        });
+        self.by_own_id(true);
     }
 
     /// Pairs items by their ids where no other item has the text of the record.
     fn by_changed_id(&mut self) {
-        self.by_own_id(|_, known| !known.record.gone);
+        self.by_own_id(false);
     }
 
-    fn by_own_id(&mut self, is_same: impl Fn(&ContentItem, &KnownRecord) -> bool) {
+    /// Pairs items and records with equal ids, in their order. Indexed, because thousands of items may share an id. With `has_text`
+    /// the texts must be equal, too; without it, records that are gone from the file do not count.
+    fn by_own_id(&mut self, has_text: bool) {
         if self.items.iter().all(|item| item.id.is_none()) {
             return;
         }
+        let key = |text: &str| if has_text { folded(text) } else { String::new() };
         let records = self.known.records();
-        let mut by_id: HashMap<&str, VecDeque<usize>> = HashMap::new();
-        for (place, known) in records.iter().enumerate().filter(|(place, _)| !self.taken[*place]) {
-            by_id.entry(known.record.id.as_str()).or_default().push_back(place);
+        let mut by_id: HashMap<(&str, String), VecDeque<usize>> = HashMap::new();
+        let is_free = |place: usize| !self.taken[place] && (has_text || !records[place].record.gone);
+        for (place, known) in records.iter().enumerate().filter(|(place, _)| is_free(*place)) {
+            by_id.entry((known.record.id.as_str(), key(known.text()))).or_default().push_back(place);
         }
         for (place, item) in self.items.iter().enumerate() {
             let Some(id) = item.id.as_deref().filter(|_| !self.is_matched(place)) else { continue };
-            let Some(queue) = by_id.get_mut(id) else { continue };
-            let found = queue.iter().position(|record| is_same(item, &records[*record]));
-            if let Some(record) = found.and_then(|found| queue.remove(found)) {
+            // A record without a name has its id as text, and stands for any text.
+            let exact = by_id.get_mut(&(id, key(&item.text))).and_then(VecDeque::pop_front);
+            let found = exact.or_else(|| by_id.get_mut(&(id, key(id)))?.pop_front());
+            if let Some(record) = found {
                 self.pair(place, record);
             }
         }

@@ -1,12 +1,13 @@
 //! Items of a file that changed since its last import: each is still the task that it was.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use taskpawl_formats::{Files, Format, Known, Options, Reading, read};
 use taskpawl_model::command::BoundRecord;
 
-use crate::support::options;
+use crate::support::{ids, options};
 
 /// Imports a text after others, as the store remembers them.
 fn imported(format: Format, before: Option<&Reading>, text: &str) -> Reading {
@@ -71,9 +72,24 @@ fn a_repeated_id_is_the_same_task_at_each_import() {
     let mut last = imported(Format::SpecKit, None, text);
     for _ in 0..3 {
         let next = imported(Format::SpecKit, Some(&last), text);
-        assert_eq!(crate::support::ids(&next.tasks), crate::support::ids(&last.tasks));
+        assert_eq!(ids(&next.tasks), ids(&last.tasks));
         last = next;
     }
+}
+
+#[test]
+fn thousands_of_repeated_ids_are_paired_in_linear_time() {
+    let lines: Vec<String> = (0..8_000).map(|number| format!("- [ ] T001 Item {number}\n")).collect();
+    let reversed: String = lines.iter().rev().map(String::as_str).collect();
+    let first = imported(Format::SpecKit, None, &lines.concat());
+    let start = Instant::now();
+    let second = imported(Format::SpecKit, Some(&first), &reversed);
+    let third = imported(Format::SpecKit, Some(&first), &lines.concat().replace("Item", "Other"));
+    // Comparing each item with each record takes minutes.
+    assert!(start.elapsed() < Duration::from_secs(20));
+    let before = ids(&first.tasks);
+    assert!(ids(&second.tasks).iter().rev().eq(&before));
+    assert_eq!((ids(&third.tasks), third.renamed.len()), (before, 8_000));
 }
 
 #[test]
