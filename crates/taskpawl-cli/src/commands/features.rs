@@ -130,7 +130,8 @@ fn of_paths(format: Option<Format>, whole: &Path, paths: &Below) -> Result<Vec<F
         let whole = if path.is_absolute() { path.clone() } else { whole.join(FILE) };
         let parent = path.parent().and_then(Path::file_name).or(whole.parent().and_then(Path::file_name));
         let feature = parent.map(|name| name.to_string_lossy().into_owned());
-        let (why, files) = (why.clone(), Files::single(FILE, text));
+        // Messages name the file, and all features call theirs alike.
+        let (why, files) = (why.clone(), Files::single(path.display().to_string(), text));
         // The files that cannot be read are listed once.
         let left_out = std::mem::take(&mut unreadable);
         Found { format, why, path, files, feature, left_out }

@@ -384,7 +384,9 @@ pub(super) fn reading(
         }
         foreign(found.format, error)
     })?;
+    // Any file of a feature looks like a checklist, also one whose items are all part of a conflict.
     if reading.tasks.is_empty()
+        && !found.format.has_features()
         && let Some(first) = reading.faults().next()
         && let Some(other) = detect(&found.files).filter(|other| *other != found.format)
     {

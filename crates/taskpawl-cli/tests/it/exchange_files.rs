@@ -110,6 +110,28 @@ fn a_file_in_another_encoding_refuses_only_itself() {
 }
 
 #[test]
+fn a_feature_in_a_conflict_refuses_only_itself() {
+    let cli = Cli::new();
+    let conflict = "<<<<<<< ours\n- [ ] 1.1 Ours\n=======\n- [ ] 1.1 Theirs\n>>>>>>> theirs\n";
+    for (format, folder) in [("spec-kit", "specs"), ("openspec", "openspec/changes"), ("kiro", ".kiro/specs")]
+    {
+        let name = |feature: &str| format!("{folder}/{format}-{feature}/tasks.md");
+        write(&cli, &name("a"), "- [ ] 1.1 Form\n");
+        write(&cli, &name("b"), conflict);
+        let run = data(&cli, &["import", format, folder]);
+        let id = run["created"][0].as_str().unwrap().to_owned();
+        assert_eq!(run["created"].as_array().unwrap().len(), 1, "{run}");
+        assert_eq!((&run["leftOut"][0]["file"], &run["leftOut"][0]["line"]), (&json!(name("b")), &json!(1)));
+        cli.run(&["done", &id]).ok();
+        data(&cli, &["export", format, folder]);
+        let read = |feature: &str| fs::read_to_string(cli.path("work").join(name(feature))).unwrap();
+        assert_eq!((read("a").as_str(), read("b").as_str()), ("- [x] 1.1 Form\n", conflict));
+        let alone = cli.run(&["import", format, &name("b")]);
+        assert!(alone.code == Some(7) && alone.stderr.contains("unresolved git conflict"), "{alone}");
+    }
+}
+
+#[test]
 fn a_record_that_became_faulty_is_not_written_a_second_time() {
     const CONFLICT: &str = "<<<<<<< HEAD\nA\n=======\nB\n>>>>>>> other\n";
     let cli = Cli::new();

@@ -44,7 +44,8 @@ impl Existing {
         Self { takes_all: true, ..Self::default() }
     }
 
-    /// Reads the existing file. Without `--force` it is refused if it holds changes that the store lacks.
+    /// Reads the existing file. Without `--force` it is refused if it holds changes that the store lacks, or if nothing in it can be
+    /// read. One of several features (`is_alone` is false) gets no other tasks, so the latter only stays as it is.
     pub(super) fn of(
         app: &App,
         args: &Args,
@@ -52,6 +53,7 @@ impl Existing {
         records: &Records,
         found: &Found,
         source: &str,
+        is_alone: bool,
     ) -> Result<Self, CliError> {
         if found.files.iter().all(|(_, text)| text.trim_start_matches('\u{feff}').trim().is_empty()) {
             return Ok(Self::replaced());
@@ -66,7 +68,7 @@ impl Existing {
             Err(_) if args.force => return Ok(Self { is_unreadable: true, ..Self::replaced() }),
             Err(error) => return Err(error),
         };
-        if reading.tasks.is_empty() && reading.faults().next().is_some() {
+        if is_alone && reading.tasks.is_empty() && reading.faults().next().is_some() {
             if args.force {
                 return Ok(Self { is_unreadable: true, ..Self::replaced() });
             }

@@ -64,7 +64,7 @@ impl Prepared {
         // The same source as an import of this file has, so that the store can compare both.
         let source = exchange::source(app, args.format, &root)?;
         let mut existing = match &before {
-            Some(found) => Some(Existing::of(app, args, manager, records, found, &source)?),
+            Some(found) => Some(Existing::of(app, args, manager, records, found, &source, is_alone)?),
             None => None,
         };
         if let Some(existing) = &mut existing {
