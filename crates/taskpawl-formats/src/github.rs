@@ -1,5 +1,7 @@
 //! Issues of GitHub, as `gh issue list --json number,title,body,state,…` prints them. They are only read.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use taskpawl_model::task::{Status, Task};
 use taskpawl_model::value::{Map, TaskId};
@@ -64,12 +66,25 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
         ));
     };
     let (mut ids, mut items) = (Ids::new(options), Vec::new());
+    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
     for (number, value) in list.into_iter().enumerate() {
         let place = place.element(None, number, format!("issue {}", number + 1));
-        match Record::new(value, place.clone()).and_then(|record| item(record, &mut ids)) {
-            Ok(item) => items.push(item),
-            Err(error) => faults.add(error, &place),
-        }
+        let record = Record::new(value, place.clone());
+        let (record, theirs) = match record.and_then(|mut record| record.id("number").map(|id| (record, id)))
+        {
+            Ok(found) => found,
+            Err(error) => {
+                faults.add(error, &place);
+                continue;
+            }
+        };
+        let Some(id) = ids.add(&theirs, None) else {
+            let error = record.place.error("number", "it occurs twice", "remove one of the two");
+            faults.add_twice(error, &place, seen.get(&theirs));
+            continue;
+        };
+        seen.insert(theirs.clone(), place);
+        items.push(Item { record, id, theirs });
     }
     Ok(resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
         let (name, record) = (item.theirs.clone(), ids.record(&item.theirs));
@@ -77,18 +92,6 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
         reading.push(task(item, options)?, name, record, changed_at);
         Ok(())
     }))
-}
-
-fn item(mut record: Record, ids: &mut Ids<'_>) -> Read<Item> {
-    let theirs = record.id("number")?;
-    let Some(id) = ids.add(&theirs, None) else {
-        return Err(record.place.error(
-            "number",
-            "it occurs twice; the first one counts",
-            "remove one of the two",
-        ));
-    };
-    Ok(Item { record, id, theirs })
 }
 
 fn task(item: Item, options: &Options) -> Read<Task> {

@@ -2,6 +2,8 @@
 
 mod write;
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use taskpawl_model::task::{Note, Priority, Status, Task};
 use taskpawl_model::value::TaskId;
@@ -83,9 +85,10 @@ impl Unresolved for Item {
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
     let (mut ids, mut items) = (Ids::new(options), Vec::new());
+    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
     for (place, record) in records(file, text, faults)? {
-        match record.and_then(|record| item(record, &mut ids)) {
-            Ok(item) => items.push(item),
+        match record.and_then(|record| item(record, &place, &mut ids, &mut seen, faults)) {
+            Ok(item) => items.extend(item),
             Err(error) => faults.add(error, &place),
         }
     }
@@ -100,15 +103,25 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
     Ok(reading)
 }
 
-fn item(mut record: Record, ids: &mut Ids<'_>) -> Read<Item> {
+/// Returns a record with its task id; `None` if an earlier one has its UUID.
+fn item(
+    mut record: Record,
+    place: &Position,
+    ids: &mut Ids<'_>,
+    seen: &mut BTreeMap<String, Position>,
+    faults: &mut Faults,
+) -> Read<Option<Item>> {
     let theirs = record.id("uuid")?;
     let own_fields = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
     let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
-        let problem = format!("task `{theirs}` occurs twice; the first one counts");
-        return Err(record.place.error("uuid", problem, "remove one of the two"));
+        let problem = format!("task `{theirs}` occurs twice");
+        let error = record.place.error("uuid", problem, "remove one of the two");
+        faults.add_twice(error, place, seen.get(&theirs));
+        return Ok(None);
     };
+    seen.insert(theirs.clone(), place.clone());
     let own_fields = own_fields.settle(&id);
-    Ok(Item { record, id, own_fields, theirs })
+    Ok(Some(Item { record, id, own_fields, theirs }))
 }
 
 /// Returns true if the text is a list. Otherwise it has one task per line, as some settings of Taskwarrior print it.

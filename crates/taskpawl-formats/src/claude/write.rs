@@ -34,7 +34,8 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
         if let Some(own) = own {
             own_fields.entry(own).or_insert_with(|| id.clone());
         }
-        present.insert(id, file.to_owned());
+        // Of two files with one id the first counts, as in the reading.
+        present.entry(id).or_insert_with(|| file.to_owned());
     }
     let theirs = names(tasks, &present, &own_fields, document);
     let mut written = Written::default();
@@ -92,7 +93,9 @@ fn records_of_before<'t>(tasks: &[&'t Task], document: &ExistingDocument<'_>) ->
 
 /// Returns the files of the tasks with these ids. A to-do list has no such files.
 pub(crate) fn files_of(files: &Files, ids: &BTreeSet<&str>) -> Vec<String> {
-    let is_wanted = |text: &str| ids_of(text).is_some_and(|(id, _)| ids.contains(id.as_str()));
+    let mut seen = BTreeSet::new();
+    let mut is_wanted =
+        |text: &str| ids_of(text).is_some_and(|(id, _)| ids.contains(id.as_str()) && seen.insert(id));
     files.iter().filter(|(_, text)| is_wanted(text)).map(|(file, _)| file.to_owned()).collect()
 }
 

@@ -67,6 +67,34 @@ fn an_error_has_a_position_and_a_hint() {
 }
 
 #[test]
+fn of_records_with_one_id_both_places_are_named() {
+    let files = [
+        (
+            Format::Taskwarrior,
+            "[\n{\"uuid\":\"a\",\"description\":\"A\"},\n{\"uuid\":\"a\",\"description\":\"B\"}]",
+        ),
+        (
+            Format::Taskwarrior,
+            "\n{\"uuid\":\"a\",\"description\":\"A\"}\n{\"uuid\":\"a\",\"description\":\"B\"}\n",
+        ),
+        (Format::GitHub, "[\n{\"number\":1,\"title\":\"A\"},\n{\"number\":1,\"title\":\"B\"}]"),
+        (Format::Shrimp, "{\"tasks\":[\n{\"id\":\"a\",\"name\":\"A\"},\n{\"id\":\"a\",\"name\":\"B\"}]}"),
+        (Format::Taskmaster, "{\"tasks\":[\n{\"id\":1,\"title\":\"A\"},\n{\"id\":\"1\",\"title\":\"B\"}]}"),
+        (Format::Tasks, "[\n{\"id\":\"a\",\"name\":\"A\"},\n{\"id\":\"a\",\"name\":\"B\"}]"),
+    ];
+    for (format, text) in files {
+        let reading = read(format, &Files::single("t.json", text), &options()).unwrap();
+        assert_eq!(reading.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>(), ["A"]);
+        let faults: Vec<_> = reading.faults().map(|left| (left.line, left.why.as_str())).collect();
+        assert!(
+            matches!(faults.as_slice(), [(Some(3), why)] if why.ends_with("; the first one in line 2 counts")),
+            "{}: {faults:?}",
+            format.name()
+        );
+    }
+}
+
+#[test]
 fn deep_nesting_is_refused() {
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     let text = format!("{{\"id\":\"a\",\"title\":\"A\",\"x\":{deep}}}");

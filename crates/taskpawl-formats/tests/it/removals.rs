@@ -38,6 +38,21 @@ fn links_to_a_removed_file_of_claude_go_in_both_directions() {
 }
 
 #[test]
+fn of_two_files_with_one_id_the_first_is_written() {
+    let one = |subject: &str| format!(r#"{{"id":"1","subject":"{subject}","status":"pending"}}"#);
+    let mut before = Files::single("1.json", one("A"));
+    before.insert("other.json", one("B"));
+    let there = reading(Format::Claude, &before);
+    let mut tasks = there.tasks.clone();
+    tasks[0].name = "New".to_owned();
+    let written = write_over(Format::Claude, &tasks, &before, &there);
+    let texts: Vec<(&str, &str)> = written.files.iter().collect();
+    assert_eq!(texts, [("1.json", one("New").as_str())]);
+    let (rest, _) = without(Format::Claude, &before, &there, &["1".into()].into());
+    assert_eq!(rest.iter().collect::<Vec<_>>(), [("other.json", one("B").as_str())]);
+}
+
+#[test]
 fn links_to_a_removed_file_of_backlog_go() {
     let one = |id: &str, rest: &str| {
         format!("---\nid: {id}\ntitle: A\nstatus: To Do\ncreated_date: 2026-01-01\n{rest}---\n")
