@@ -75,11 +75,12 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
         let name = present
             .get(&id.to_uppercase())
             .map_or_else(|| file_name(id, &task.name, &words.prefix), |name| (*name).to_owned());
-        let is_same = was.is_some_and(|(was, said)| said == body && is_same(&was, &head))
+        let is_same = was.as_ref().is_some_and(|(was, said)| *said == body && is_same(was, &head))
             && set_of(&below, &task.id) == set_of(&below_before, &task.id);
         let below = below.get(&task.id).map_or(&[] as &[&String], Vec::as_slice);
         let text = before.get(&name).and_then(|text| {
-            if is_same { Some(text.to_owned()) } else { text_over(text, &head, below, &body) }
+            let was = was.as_ref().map(|(was, _)| was);
+            if is_same { Some(text.to_owned()) } else { text_over(text, was, &head, below, &body) }
         });
         written.files.insert(name, text.unwrap_or_else(|| text_of(&head, &body)));
     }
@@ -304,11 +305,12 @@ fn links(
     (on, task.parent.as_ref().and_then(|parent| find("parent", parent)))
 }
 
-/// Returns the text of an existing file with new values; unchanged parts keep their text. `None` if the file cannot be edited in place.
-fn text_over(before: &str, head: &Map, below: &[&String], body: &str) -> Option<String> {
+/// Returns the text of an existing file with new values; unchanged parts keep their text. `was` has the fields as they would be written
+/// for the task that was read from the file. `None` if the file cannot be edited in place.
+fn text_over(before: &str, was: Option<&Map>, head: &Map, below: &[&String], body: &str) -> Option<String> {
     let (old_head, old_body) = front_matter::split(before)?;
-    let mut head = head.clone();
     let old = front_matter::parse(old_head, &Position::default(), 1).ok()?;
+    let mut head = was.map_or_else(|| head.clone(), |was| with_changes(&old, was, head));
     if let Some(links) = head.remove("dependencies") {
         // Upper and lower case are equal in ids.
         let as_now = |link: &Value| {
@@ -328,6 +330,16 @@ fn text_over(before: &str, head: &Map, below: &[&String], body: &str) -> Option<
     let head_at = around.find('\n')? + 1;
     let (open, close) = (&around[..head_at], &around[head_at + old_head.len()..]);
     Some(format!("{open}{new_head}{close}{}", body_over(rest, body, open)))
+}
+
+/// Returns the fields of a file with the differences between two exports. A field without a difference stays as it is, or absent.
+fn with_changes(old: &Map, was: &Map, now: &Map) -> Map {
+    let mut head = old.clone();
+    head.retain(|field, _| now.contains_key(field) || !was.contains_key(field));
+    for (field, value) in now.iter().filter(|(field, value)| was.get(*field) != Some(*value)) {
+        head.insert(field.clone(), value.clone());
+    }
+    head
 }
 
 /// Returns the text after the front matter. An unchanged body keeps its text; a new one gets the surrounding blank lines of the old one.

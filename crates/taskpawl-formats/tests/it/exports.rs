@@ -233,6 +233,27 @@ fn no_times_are_added_to_a_backlog_file_without_them() {
 }
 
 #[test]
+fn a_change_of_a_backlog_file_adds_and_removes_no_other_field() {
+    for rest in [
+        "",
+        "status: null\ncreated_date: null\nupdated_date: ''\ndue_date: ''\nassignee:\ndependencies: null\nparent_task_id:\n",
+    ] {
+        let text = format!("---\nid: TASK-1\ntitle: A\n{rest}---\n\nText\n");
+        let files = Files::single("tasks/task-1 - A.md", text.as_str());
+        let mut tasks = reading(Format::Backlog, &files).tasks;
+        tasks[0].name = "B".to_owned();
+        let written = write(Format::Backlog, &tasks, Some(&files));
+        assert_eq!(
+            written.files.get("tasks/task-1 - A.md"),
+            Some(text.replace("title: A", "title: B").as_str())
+        );
+        tasks[0].status = Status::Done;
+        let written = write(Format::Backlog, &tasks, Some(&files)).files;
+        assert!(written.get("tasks/task-1 - A.md").unwrap().contains("\nstatus: Done\n"), "{written:?}");
+    }
+}
+
+#[test]
 fn removing_an_item_spares_another_with_the_same_text() {
     let list = "- [ ] Login\n  - [ ] code\n  - [ ] tests\n- [ ] Logout\n  - [ ] code\n  - [ ] tests\n";
     let flat = "- [ ] same\n- [ ] same\n- [ ] same\n";
