@@ -77,6 +77,11 @@ impl Files {
         self.texts.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }
 
+    /// Returns true if the files have nothing but white space and byte order marks, or if there are none.
+    pub fn are_blank(&self) -> bool {
+        self.texts.values().all(|text| text.trim_start_matches(MARK).trim().is_empty())
+    }
+
     /// Returns the first file, which is the only one for formats of a single file. Both parts are empty if there is none.
     pub(crate) fn first(&self) -> (&str, &str) {
         self.iter().next().unwrap_or(("", ""))

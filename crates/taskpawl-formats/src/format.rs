@@ -45,7 +45,7 @@ pub fn read(format: Format, files: &Files, options: &Options) -> Result<Reading,
     let bare = files.unmarked();
     let files = bare.as_ref();
     let mut faults = Faults::default();
-    let mut reading = match format {
+    let reading = match format {
         Format::Beads => Ok(beads::read(files, options, &mut faults)),
         Format::Taskmaster => taskmaster::read(files, options, &mut faults),
         Format::Claude => claude::read(files, options, &mut faults),
@@ -58,7 +58,12 @@ pub fn read(format: Format, files: &Files, options: &Options) -> Result<Reading,
         Format::Shrimp => shrimp::read(files, options, &mut faults),
         Format::GitHub => github::read(files, options, &mut faults),
         Format::Tasks => tasks::read(files, options, &mut faults),
-    }?;
+    };
+    let mut reading = match reading {
+        // An empty file is no JSON, and has no tasks, as in the other formats.
+        Err(_) if files.are_blank() => Reading::default(),
+        reading => reading?,
+    };
     reading.left_out.extend(faults.into_left_out(files));
     reading.adapted = options.known.adapted();
     let known = reading.tasks.iter().map(|task| options.known.of_task(&task.id));

@@ -118,7 +118,7 @@ fn unclear(path: &Path, files: &Files, seen: &str) -> CliError {
     let is_json = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "json");
     let of_json = files.iter().find(|(name, _)| is_json(name));
     let bare = of_json.map(|(_, text)| text.strip_prefix('\u{feff}').unwrap_or(text));
-    let broken = bare.and_then(|text| serde_json::from_str::<IgnoredAny>(text).err());
+    let broken = bare.filter(|text| !text.trim().is_empty()).and_then(|text| serde_json::from_str::<IgnoredAny>(text).err());
     match broken {
         Some(error) => CliError::usage_with(
             format!("`{shown}` is not valid JSON: {error}"),

@@ -381,6 +381,17 @@ fn a_file_without_tasks_is_said_to_be_one() {
         run.stderr.contains("there are no tasks of the format `markdown` in `prose.md`: an item"),
         "{run}"
     );
+    let path = cli.file("todos.json", "\n");
+    let run = cli.run(&["import", "claude", "todos.json"]).ok();
+    assert!(run.stderr.contains("there are no tasks of the format `claude` in `todos.json`"), "{run}");
+    let run = cli.run(&["import", "todos.json"]);
+    assert!(run.code == Some(2) && run.stderr.contains("an empty file"), "{run}");
+    // An export over it is one into a new file: a list.
+    cli.run(&["create", "One"]).ok();
+    cli.run(&["create", "Two"]).ok();
+    cli.run(&["export", "claude", "todos.json"]).ok();
+    let list: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(list.as_array().map(Vec::len), Some(2), "{list}");
 }
 
 #[test]

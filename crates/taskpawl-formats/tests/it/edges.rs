@@ -327,6 +327,16 @@ fn of_equal_numbers_the_first_counts_even_if_faulty() {
 }
 
 #[test]
+fn an_empty_file_has_no_tasks_in_any_format() {
+    for format in Format::ALL.iter().filter(|format| **format != Format::Backlog) {
+        for text in ["", "\n", "\u{feff}", " \r\n\r\n"] {
+            let found = reading(*format, &Files::single("tasks.json", text));
+            assert_eq!((found.tasks.len(), found.left_out.len()), (0, 0), "{}: {text:?}", format.name());
+        }
+    }
+}
+
+#[test]
 fn backlog_times_may_have_seconds() {
     for time in ["2026-01-01 10:00:59", "'2026-01-01T10:00:59'", "2026-01-01T10:00:59.5"] {
         let text = format!(

@@ -55,7 +55,7 @@ impl Existing {
         source: &str,
         is_alone: bool,
     ) -> Result<Self, CliError> {
-        if found.files.iter().all(|(_, text)| text.trim_start_matches('\u{feff}').trim().is_empty()) {
+        if found.files.are_blank() {
             return Ok(Self::replaced());
         }
         let reading = match import::reading(app, found, records, args.prefix.as_ref()) {

@@ -187,11 +187,13 @@ fn convert(
     }
     keep_parents(tasks, existing);
     let lost = keep_states(tasks, &existing.reading);
-    // A new `.json` file gets the list form of a format that otherwise is a folder.
-    let to_dos = Files::single(root.to_string_lossy(), "[]");
-    let to_dos = (files.is_none() && files::is_list(args.format, root)).then_some(&to_dos);
+    // A new or empty `.json` file gets the list form of a format that otherwise is a folder.
+    let is_list = files.is_none_or(Files::are_blank) && files::is_list(args.format, root);
+    let name = files.and_then(|files| files.iter().next()).map(|(name, _)| name.to_owned());
+    let to_dos = Files::single(name.unwrap_or_else(|| root.to_string_lossy().into_owned()), "[]");
     let none = Files::default();
-    let over = rest.as_ref().or(files).filter(|_| !existing.is_unreadable).or(to_dos).unwrap_or(&none);
+    let present = rest.as_ref().or(files).filter(|_| !existing.is_unreadable);
+    let over = Some(&to_dos).filter(|_| is_list).or(present).unwrap_or(&none);
     let written = write_over(args.format, tasks, over, left.as_ref().unwrap_or(&existing.reading));
     (written, rest, lost)
 }
