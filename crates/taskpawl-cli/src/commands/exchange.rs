@@ -92,11 +92,11 @@ pub(super) fn find(app: &App, format: Option<Format>, path: &Path) -> Result<Fou
         return known("", format, path.to_owned(), files);
     }
     let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
+    let whole = absolute(app, path)?;
     if fs::metadata(path).map_err(failed)?.is_dir() {
-        return find_folder(format, path);
+        return find_folder(format, path, &whole);
     }
     let files = Files::single(shown_name(path), read_file(path, MAX_BYTES)?);
-    let whole = absolute(app, path)?;
     known(&whole.to_string_lossy(), format, path.to_owned(), files)
 }
 
@@ -118,7 +118,9 @@ fn unclear(path: &Path, files: &Files, seen: &str) -> CliError {
     let is_json = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "json");
     let of_json = files.iter().find(|(name, _)| is_json(name));
     let bare = of_json.map(|(_, text)| text.strip_prefix('\u{feff}').unwrap_or(text));
-    let broken = bare.filter(|text| !text.trim().is_empty()).and_then(|text| serde_json::from_str::<IgnoredAny>(text).err());
+    let broken = bare
+        .filter(|text| !text.trim().is_empty())
+        .and_then(|text| serde_json::from_str::<IgnoredAny>(text).err());
     match broken {
         Some(error) => CliError::usage_with(
             format!("`{shown}` is not valid JSON: {error}"),
@@ -135,7 +137,11 @@ fn shown_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
+fn find_folder(format: Option<Format>, path: &Path, whole: &Path) -> Result<Found, CliError> {
+    // The folder of a format tells more than a folder `tasks` inside it, which Backlog.md has, too.
+    if let Some(found) = usual_file(format, path, |usual| inside(usual, whole))? {
+        return Ok(found);
+    }
     if format.is_none_or(|format| format == Format::Backlog)
         && let Some(root) = backlog_root(path)
     {
@@ -143,6 +149,9 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
         let why = format.is_none().then(|| "it has `tasks/` or `config.yml` of Backlog.md".to_owned());
         let left_out = inner_folders(&root)?.into_iter().chain(unreadable).collect();
         return Ok(Found { format: Format::Backlog, why, path: root, files, feature: None, left_out });
+    }
+    if let Some(found) = usual_file(format, path, |usual| vec![usual])? {
+        return Ok(found);
     }
     match format {
         Some(format) if format.has_features() => Err(CliError::usage_with(
@@ -164,6 +173,50 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
                 return Err(CliError::usage_with(problem, "name the file"));
             }
             Ok(Found { left_out, ..known("", format, path.to_owned(), files)? })
+        }
+    }
+}
+
+/// Returns the ends of a usual path below a folder whose path ends with its beginning.
+fn inside(usual: &'static Path, folder: &Path) -> Vec<&'static Path> {
+    let above = usual.ancestors().skip(1).filter(|above| *above != Path::new("") && folder.ends_with(above));
+    above.filter_map(|above| usual.strip_prefix(above).ok()).collect()
+}
+
+/// Reads the file that a project usually has for a format of single files. `names` returns where in the folder it may be, from its usual
+/// path.
+fn usual_file(
+    format: Option<Format>,
+    folder: &Path,
+    names: impl Fn(&'static Path) -> Vec<&'static Path>,
+) -> Result<Option<Found>, CliError> {
+    let formats = Format::ALL.iter().copied();
+    let formats = formats
+        .filter(|other| format.is_none_or(|format| format == *other))
+        .filter(|other| !other.is_folder() && !other.has_features());
+    let found = formats.filter_map(|format| {
+        let names = names(Path::new(format.usual_path()?));
+        let mut paths = names.into_iter().map(|name| folder.join(name));
+        Some((format, paths.find(|path| path.is_file() && !path.is_symlink())?))
+    });
+    let found: Vec<(Format, PathBuf)> = found.collect();
+    match found.as_slice() {
+        [] => Ok(None),
+        [(found, path)] => {
+            let why = format.is_none().then(|| format!("it has `{}`", path.display()));
+            let files = Files::single(shown_name(path), read_file(path, MAX_BYTES)?);
+            let path = path.clone();
+            Ok(Some(Found { format: *found, why, path, files, feature: None, left_out: Vec::new() }))
+        }
+        several => {
+            let paths: Vec<String> = several
+                .iter()
+                .map(|(format, path)| format!("`{}` ({})", path.display(), format.name()))
+                .collect();
+            Err(CliError::usage_with(
+                format!("`{}` has several files with tasks: {}", folder.display(), paths.join(", ")),
+                "name one of them",
+            ))
         }
     }
 }

@@ -225,6 +225,32 @@ fn a_project_is_asked_for_its_features() {
 }
 
 #[test]
+fn a_folder_stands_for_the_usual_file_in_it() {
+    let cli = Cli::new();
+    let beads = ".beads/issues.jsonl";
+    write(&cli, beads, "{\"id\":\"a\",\"title\":\"A\",\"status\":\"open\"}\n");
+    let run = data(&cli, &["import", "."]);
+    assert_eq!((&run["format"], &run["created"]), (&json!("beads"), &json!(["a"])), "{run}");
+    for args in [&["import", ".beads"][..], &["import", "beads", ".beads"], &["import", "beads", "."]] {
+        assert_eq!(data(&cli, args)["unchanged"], 1);
+    }
+    cli.run(&["done", "a"]).ok();
+    assert_eq!(data(&cli, &["export", "beads", ".beads"])["changed"], json!(["a"]));
+    // Backlog.md has a folder `tasks`, too.
+    let tasks = json!({"master": {"tasks": [{"id": 1, "title": "One", "status": "pending"}]}});
+    write(&cli, ".taskmaster/tasks/tasks.json", &tasks.to_string());
+    for folder in [".taskmaster", ".taskmaster/tasks"] {
+        let run = data(&cli, &["import", folder]);
+        assert_eq!(
+            (&run["format"], &run["source"]),
+            (&json!("taskmaster"), &json!("taskmaster .taskmaster/tasks/tasks.json"))
+        );
+    }
+    let run = cli.run(&["import", "."]);
+    assert!(run.code == Some(2) && run.stderr.contains("several files with tasks"), "{run}");
+}
+
+#[test]
 fn issues_of_github_are_read_and_never_written() {
     let cli = Cli::new();
     cli.file(
