@@ -52,6 +52,11 @@ const FIELDS: &[&str] = &[
 /// Folders with tasks.
 const TASKS: &[&str] = &["tasks/", "completed/"];
 
+/// Returns true if the file has the settings of the project.
+pub(crate) fn has_settings(name: &str) -> bool {
+    name == CONFIG
+}
+
 pub(crate) fn takes(name: &str) -> bool {
     let is_inside = TASKS.iter().chain(&["drafts/"]).any(|folder| {
         // Other systems leave files such as `._task-1.md` beside the real ones.
@@ -81,7 +86,11 @@ impl Unresolved for Item {
 }
 
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
-    let words = Words::read(files)?;
+    let words = Words::read(files).or_else(|error| {
+        // Its tasks still come in: custom words count as unknown until the settings can be read.
+        faults.add_line(error);
+        Words::read(&Files::default())
+    })?;
     let (mut ids, mut items, mut left_out) = (Ids::new(options), Vec::new(), Vec::new());
     let mut seen: BTreeMap<String, Position> = BTreeMap::new();
     for (file, text) in files.iter().filter(|(name, _)| *name != CONFIG) {

@@ -35,6 +35,11 @@ impl Format {
             | Self::Tasks => false,
         }
     }
+
+    /// Returns true if a file of a folder has settings that decide how records are written.
+    pub fn has_settings(self, name: &str) -> bool {
+        self == Self::Backlog && backlog::has_settings(name)
+    }
 }
 
 /// Reads files of a format. Faulty records are left out and listed in [`Reading::left_out`].

@@ -351,6 +351,32 @@ fn folders_that_backlog_does_not_read_are_listed() {
 }
 
 #[test]
+fn tasks_of_backlog_come_in_without_readable_settings() {
+    let cli = Cli::new();
+    let task = "---\nid: TASK-1\ntitle: A\nstatus: Offen\n---\n";
+    write(&cli, "backlog/tasks/task-1 - A.md", task);
+    let config = "statuses: [\"Offen\", \"Fertig\"]\n";
+    write(&cli, "backlog/config.yml", &format!("<<<<<<< ours\n{config}=======\n>>>>>>> theirs\n"));
+    let run = data(&cli, &["import", "backlog"]);
+    assert_eq!(run["created"], json!(["TASK-1"]));
+    let left = run["leftOut"].as_array().unwrap().iter().find(|left| left["file"] == "config.yml").unwrap();
+    assert!(left["why"].as_str().unwrap().contains("unresolved git conflict"), "{run}");
+    let strict = cli.run(&["import", "backlog", "--strict"]);
+    assert_eq!(strict.code, Some(7), "{strict}");
+    // Which word a status has is not known either: nothing is written.
+    cli.run(&["unblock", "TASK-1"]).ok();
+    cli.run(&["done", "TASK-1"]).ok();
+    let run = cli.run(&["export", "backlog", "backlog"]);
+    assert!(run.code == Some(7) && run.stderr.contains("config.yml"), "{run}");
+    let read = || fs::read_to_string(cli.path("work/backlog/tasks/task-1 - A.md")).unwrap();
+    assert_eq!(read(), task);
+    write(&cli, "backlog/config.yml", config);
+    data(&cli, &["import", "backlog"]);
+    cli.run(&["export", "backlog", "backlog"]).ok();
+    assert!(read().contains("status: Fertig\n"), "{}", read());
+}
+
+#[test]
 fn new_subtasks_of_a_finished_task_are_skipped_or_reopen_it() {
     let cli = Cli::new();
     let path = cli.file("list.md", "- [x] By hand\n- [ ] Derived\n  - [x] First\n- [/] Started\n");

@@ -6,6 +6,7 @@ use taskpawl_model::value::Map;
 
 use super::CONFIG;
 use crate::error::Position;
+use crate::faults::conflict;
 use crate::files::Files;
 use crate::front_matter;
 use crate::reading::LeftOut;
@@ -30,6 +31,9 @@ impl Words {
             prefix: "task".to_owned(),
         };
         let Some(text) = files.get(CONFIG) else { return Ok(words) };
+        if let Some(error) = conflict(CONFIG, text) {
+            return Err(error);
+        }
         let place = Position::of(CONFIG);
         let mut config = Record { map: front_matter::parse(text, &place, 1)?, place };
         let all = config.texts("statuses")?;

@@ -210,9 +210,12 @@ fn keep_parents(tasks: &mut [Task], existing: &Existing) {
     }
 }
 
-/// Refuses to overwrite files of a folder that cannot be read.
+/// Refuses to overwrite files of a folder that cannot be read, and to write records without the settings that decide about their
+/// words.
 fn refuse_faulty(format: Format, names: &[String], before: &Reading) -> Result<(), CliError> {
-    let is_written = |fault: &&LeftOut| names.contains(&fault.file);
+    let is_written = |fault: &&LeftOut| {
+        names.contains(&fault.file) || (!names.is_empty() && format.has_settings(&fault.file))
+    };
     let faults: Vec<LeftOut> = before.faults().filter(is_written).cloned().collect();
     import::refuse_any(format, &faults)
 }
