@@ -41,6 +41,15 @@ pub(crate) fn is_task(text: &str) -> bool {
     map.contains_key("subject") && map.contains_key("status") && map.contains_key("id")
 }
 
+/// Returns true if the text may be a task file that is broken or lacks a field.
+pub(crate) fn is_faulty(text: &str) -> bool {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => map.contains_key("id"),
+        Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => false,
+        Err(_) => true,
+    }
+}
+
 pub(crate) fn is_one(text: &str) -> bool {
     let is_todo = |value: &Value| value.get("content").is_some() && value.get("status").is_some();
     match serde_json::from_str(text) {

@@ -38,12 +38,23 @@ pub fn detected(path: &str, files: &Files) -> Result<Detected, String> {
         return Ok(Detected::new(Format::Backlog, "it has `tasks/` or `config.yml` of Backlog.md"));
     }
     if files.iter().nth(1).is_some() {
-        // Backlog.md is excluded, so each file must be a task of Claude.
-        let all = files.iter().all(|(name, text)| has_extension(name, "json") && claude::is_task(text));
-        return if all {
-            Ok(Detected::new(Format::Claude, "each file is JSON with `id`, `subject` and `status`"))
-        } else {
-            Err("several files, and not each is a JSON file of one task".to_owned())
+        // Backlog.md is excluded, so each file must be a task of Claude. Faulty files do not hide the others.
+        let is_json = files.iter().all(|(name, _)| has_extension(name, "json"));
+        let (tasks, others): (Vec<&str>, Vec<&str>) =
+            files.iter().map(|(_, text)| text).partition(|text| claude::is_task(text));
+        return match others.as_slice() {
+            [] if is_json => {
+                Ok(Detected::new(Format::Claude, "each file is JSON with `id`, `subject` and `status`"))
+            }
+            others if is_json && !tasks.is_empty() && others.iter().all(|text| claude::is_faulty(text)) => {
+                let why = format!(
+                    "{} of {} files are JSON with `id`, `subject` and `status`",
+                    tasks.len(),
+                    tasks.len() + others.len()
+                );
+                Ok(Detected::new(Format::Claude, why))
+            }
+            _ => Err("several files, and not each is a JSON file of one task".to_owned()),
         };
     }
     if has_extension(name, "md") || has_extension(name, "markdown") {

@@ -29,3 +29,18 @@ fn format_names_are_found_and_misspelt_ones_suggested() {
     assert_eq!(Format::nearest("Taskwarior"), Some(Format::Taskwarrior));
     assert_eq!(Format::nearest("spreadsheet"), None);
 }
+
+#[test]
+fn a_faulty_file_does_not_hide_the_format_of_the_others() {
+    let task = r#"{"id":"1","subject":"A","status":"pending"}"#;
+    for (other, is_found) in
+        [("<<<<<<< ours", true), ("", true), (r#"{"id":"2"}"#, true), ("{}", false), ("[]", false)]
+    {
+        let mut files = Files::single("1.json", task);
+        files.insert("2.json", other);
+        assert_eq!(detect(&files).is_some(), is_found, "{other}");
+    }
+    let mut files = Files::single("1.json", "no JSON");
+    files.insert("2.json", "no JSON");
+    assert_eq!(detect(&files), None);
+}
