@@ -41,7 +41,8 @@ pub(super) fn items(text: &str, dialect: Dialect) -> Vec<Item<'_>> {
     let (mut items, mut open): (Vec<Item<'_>>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
     let (mut aside, mut headings): (_, Vec<(usize, String)>) = (None, Vec::new());
     let mut conflicts = conflicts(text).into_iter().peekable();
-    for (line, content) in text.lines().enumerate() {
+    let lines: Vec<&str> = text.lines().collect();
+    for (line, content) in lines.iter().copied().enumerate() {
         let number = u32::try_from(line + 1).unwrap_or(u32::MAX);
         while conflicts.next_if(|region| region.end < number).is_some() {}
         if conflicts.peek().is_some_and(|region| region.start <= number) {
@@ -52,7 +53,7 @@ pub(super) fn items(text: &str, dialect: Dialect) -> Vec<Item<'_>> {
         if is_aside || aside.is_some() {
             continue;
         }
-        if let Some((level, title)) = heading(content) {
+        if let Some((level, title)) = heading_at(&lines, line) {
             headings.retain(|(other, _)| *other < level);
             headings.push((level, title.to_owned()));
             open.clear();
@@ -160,6 +161,29 @@ fn fence(trimmed: &str) -> Option<(char, usize, &str)> {
     let rest = trimmed.trim_start_matches(mark);
     let length = trimmed.len() - rest.len();
     (length >= 3).then_some((mark, length, rest))
+}
+
+/// Returns the level and the title of the heading that begins at a line.
+pub(super) fn heading_at<'t>(lines: &[&'t str], place: usize) -> Option<(usize, &'t str)> {
+    heading(lines[place]).or_else(|| underlined(lines, place))
+}
+
+/// Returns the level and the title of an underlined heading: a line of text that stands alone above a line of `=` or `-`.
+fn underlined<'t>(lines: &[&'t str], place: usize) -> Option<(usize, &'t str)> {
+    const MIN_UNDERLINE: usize = 3;
+    let (title, line) = (lines[place], lines.get(place + 1)?.trim_end());
+    let level = match line.chars().next()? {
+        '=' => 1,
+        '-' => 2,
+        _ => return None,
+    };
+    let is_line = line.len() >= MIN_UNDERLINE && line.trim_start_matches(['=', '-']).is_empty();
+    let is_whole = line.chars().all(|c| line.starts_with(c));
+    let is_alone = place == 0 || lines[place - 1].trim().is_empty();
+    // Other blocks begin with these characters, and lines of front matter have no empty line before them.
+    let is_text =
+        title.starts_with(|c: char| !c.is_whitespace() && !">#|`~<=-".contains(c)) && !is_item(title);
+    (is_line && is_whole && is_alone && is_text).then(|| (level, title.trim()))
 }
 
 /// Returns the level and the title of a heading.

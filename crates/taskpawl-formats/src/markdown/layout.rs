@@ -8,7 +8,7 @@ use taskpawl_model::task::Task;
 use taskpawl_model::value::TaskId;
 
 use super::dialect::Dialect;
-use super::items::{Aside, Item, bullet, heading, items, open_at_end, width};
+use super::items::{Aside, Item, bullet, heading, heading_at, items, open_at_end, width};
 use super::moves::Moves;
 use super::{Line, What};
 use crate::existing_document::ExistingDocument;
@@ -271,7 +271,7 @@ impl<'p> Page<'p> {
             let is_aside = aside.is_some();
             aside = Aside::after(aside, text.trim_start());
             // A `#` line inside a code block is no heading.
-            match heading(text).filter(|_| !is_aside).map(|(_, title)| title) {
+            match heading_at(&self.texts, number).filter(|_| !is_aside).map(|(_, title)| title) {
                 Some(_) if end.is_some() => break,
                 Some(other) if other == title => end = Some(number + 1),
                 _ if end.is_some() && !text.trim().is_empty() => end = Some(number + 1),

@@ -78,6 +78,20 @@ fn a_repeated_id_is_the_same_task_at_each_import() {
 }
 
 #[test]
+fn underlined_headings_tell_equal_texts_apart() {
+    let section = |title: &str, line: &str| format!("{title}\n{line}\n\n- [ ] Write tests\n\n");
+    let before = section("Parser", "======") + &section("Printer", "-------");
+    let now = section("Lexer", "=====") + &before;
+    let tasks = tasks_after(Format::Markdown, &before, &now);
+    let ids: Vec<&str> = tasks.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["write-tests-3", "write-tests", "write-tests-2"]);
+    // A rule, the end of front matter and a line below text or an item are no headings.
+    let plain = "---\ntitle: x\n---\n\n- [ ] a\n---\n\nText\nmore\n---\n- [ ] b\n";
+    let read = imported(Format::Markdown, None, plain);
+    assert!(read.records.iter().all(|record| record.under.is_empty()), "{:?}", read.records);
+}
+
+#[test]
 fn thousands_of_repeated_ids_are_paired_in_linear_time() {
     let lines: Vec<String> = (0..8_000).map(|number| format!("- [ ] T001 Item {number}\n")).collect();
     let reversed: String = lines.iter().rev().map(String::as_str).collect();
