@@ -63,8 +63,8 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
     let mut records = Vec::new();
     let is_one = files.iter().nth(1).is_none();
     for (file, text) in files.iter() {
-        let place = Position::of(file);
-        let value = match whole(text, &place) {
+        let mut place = Position::of(file);
+        let value = match whole(text, &mut place) {
             Ok(value) => value,
             Err(error) if is_one => return Err(error),
             Err(error) => {
@@ -273,7 +273,7 @@ fn todo(mut record: Record) -> Read<(Task, OwnFields)> {
     read_form(&mut record, &mut task, &mut kept)?;
     record.map = apart(record.map);
     // Checked after `apart`, which may add a level: a task file with these fields must be readable again.
-    record.check_depth()?;
+    record.check(&[])?;
     kept.extend(record.map);
     keep(&mut task, FORMAT, kept);
     Ok((task, own_fields))

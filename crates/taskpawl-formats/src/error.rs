@@ -1,8 +1,9 @@
 //! Errors in files of other programs, with their position.
 
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
-use taskpawl_json::{JsonError, JsonFault};
+use taskpawl_json::{JsonError, JsonFault, push_index, push_key};
 use taskpawl_model::advice::Hint;
 
 /// An error in a file, with its position and a hint.
@@ -31,6 +32,8 @@ pub(crate) struct Position {
     pub(crate) record: String,
     /// The way to the record from the root of a JSON file. Its line is only looked up if it is needed.
     pub(crate) path: Vec<Step>,
+    /// Duplicate keys and inexact numbers anywhere in the file. They only make the record faulty that has them.
+    pub(crate) json_faults: Arc<Vec<JsonFault>>,
 }
 
 /// A step into a JSON value.
@@ -87,11 +90,53 @@ impl Position {
         place.error("", problem, "restore the file, or write it anew with its own program")
     }
 
-    fn json_fault(&self, fault: &JsonFault, first: u32) -> FormatError {
+    /// Returns the error for the first duplicate key or inexact number in the record, apart from its fields `apart`.
+    pub(crate) fn json_fault_in(&self, apart: &[&str]) -> Option<FormatError> {
+        if self.json_faults.is_empty() {
+            return None;
+        }
+        let own = self.json_path();
+        let is_apart = |fault: &JsonFault| {
+            apart.iter().any(|field| {
+                let mut path = own.clone();
+                push_key(&mut path, field);
+                below(&fault.path, &path).is_some()
+            })
+        };
+        let mut found = self.json_faults.iter().filter_map(|fault| Some((fault, below(&fault.path, &own)?)));
+        let (fault, field) = found.find(|(fault, _)| !is_apart(fault))?;
+        let error = self.json_fault(fault, 1);
+        Some(FormatError { field: field.trim_start_matches('.').to_owned(), ..error })
+    }
+
+    /// Returns the way to the record as JSON faults show it.
+    fn json_path(&self) -> String {
+        let mut path = String::new();
+        for step in &self.path {
+            match step {
+                Step::Field(name) => push_key(&mut path, name),
+                Step::Element(place) => push_index(&mut path, *place),
+            }
+        }
+        path
+    }
+
+    pub(crate) fn json_fault(&self, fault: &JsonFault, first: u32) -> FormatError {
         let line = first.saturating_add(fault.at.line - 1);
         let place = Self { line: Some(line), ..self.clone() };
         place.error(&fault.path, fault.problem.to_string(), "correct the file")
     }
+}
+
+/// Returns the rest of a path below another one.
+fn below<'p>(path: &'p str, above: &str) -> Option<&'p str> {
+    let rest = path.strip_prefix(above)?;
+    (above.is_empty() || rest.is_empty() || rest.starts_with(['.', '['])).then_some(rest)
+}
+
+/// Returns true if a path of a JSON fault leads into an element of a list.
+pub(crate) fn is_in_list(path: &str) -> bool {
+    path.as_bytes().windows(2).any(|pair| pair[0] == b'[' && pair[1].is_ascii_digit())
 }
 
 fn place(error: &FormatError) -> String {

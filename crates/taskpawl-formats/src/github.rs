@@ -57,8 +57,8 @@ impl Unresolved for Item {
 
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
-    let place = Position::of(file);
-    let Value::Array(list) = whole(text, &place)? else {
+    let mut place = Position::of(file);
+    let Value::Array(list) = whole(text, &mut place)? else {
         return Err(place.error(
             "",
             "expected a list",

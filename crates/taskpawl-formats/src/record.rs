@@ -1,6 +1,7 @@
 //! A record of a file. Readers take its fields one by one; the rest is preserved.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 use taskpawl_model::task::MAX_DEPTH;
@@ -8,7 +9,7 @@ use taskpawl_model::task::{Metadata, Priority, Status, Task};
 use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, Timestamp, format_time};
 
-use crate::error::{FormatError, Position, Short};
+use crate::error::{FormatError, Position, Short, is_in_list};
 use crate::existing_document::text_of;
 use crate::faults::{Faults, conflict};
 use crate::ids::Ids;
@@ -27,11 +28,11 @@ pub(crate) type Read<T> = Result<T, FormatError>;
 impl Record {
     pub(crate) fn new(value: Value, place: Position) -> Read<Self> {
         let record = Self::whole(value, place)?;
-        record.check_depth()?;
+        record.check(&[])?;
         Ok(record)
     }
 
-    /// Like [`new`](Self::new), for records that contain other records. The caller checks the depth once those are taken out.
+    /// Like [`new`](Self::new), for records that contain other records. The caller [checks](Self::check) it once those are taken out.
     pub(crate) fn whole(value: Value, place: Position) -> Read<Self> {
         match value {
             Value::Object(map) => Ok(Self { map, place }),
@@ -41,8 +42,12 @@ impl Record {
         }
     }
 
-    /// Refuses values too deep for a task's metadata, where they are stored two levels down.
-    pub(crate) fn check_depth(&self) -> Read<()> {
+    /// Refuses values too deep for a task's metadata, where they are stored two levels down, duplicate keys, and numbers that cannot
+    /// be kept. `apart` names the fields with other records, which were taken out.
+    pub(crate) fn check(&self, apart: &[&str]) -> Read<()> {
+        if let Some(error) = self.place.json_fault_in(apart) {
+            return Err(error);
+        }
         let most = MAX_DEPTH - 2;
         if self.map.values().all(|value| levels(value) < most) {
             return Ok(());
@@ -118,7 +123,7 @@ impl Record {
     /// Takes a list of objects.
     pub(crate) fn objects(&mut self, field: &str) -> Read<Vec<Record>> {
         let records = self.wholes(field)?;
-        records.iter().try_for_each(Self::check_depth)?;
+        records.iter().try_for_each(|record| record.check(&[]))?;
         Ok(records)
     }
 
@@ -253,10 +258,20 @@ pub(crate) fn set_option(task: &mut Task, name: &str, value: impl Into<Value>) {
     }
 }
 
-/// Parses a file that is JSON as a whole. A git conflict in it is named as such.
-pub(crate) fn whole(text: &str, place: &Position) -> Read<Value> {
-    taskpawl_json::read(text)
-        .map_err(|error| conflict(&place.file, text).unwrap_or_else(|| place.json(&error, 1)))
+/// Parses a file that is JSON as a whole. A git conflict in it is named as such. Duplicate keys and inexact numbers inside a list are
+/// noted in `place`: they only make their records faulty.
+pub(crate) fn whole(text: &str, place: &mut Position) -> Read<Value> {
+    // The position of each fault is searched for from the start of the file.
+    const MAX_FAULTS: usize = 100;
+    let (value, faults) = taskpawl_json::read_with_faults(text, MAX_FAULTS)
+        .map_err(|error| conflict(&place.file, text).unwrap_or_else(|| place.json(&error, 1)))?;
+    let of_file = faults.iter().find(|fault| !is_in_list(&fault.path));
+    let of_file = of_file.or(faults.first().filter(|_| faults.len() >= MAX_FAULTS));
+    if let Some(fault) = of_file {
+        return Err(place.json_fault(fault, 1));
+    }
+    place.json_faults = Arc::new(faults);
+    Ok(value)
 }
 
 /// Records of one file that are not resolved yet: a faulty one must not be the target of a link.

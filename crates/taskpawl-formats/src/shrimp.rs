@@ -93,8 +93,8 @@ impl Unresolved for Item {
 
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
-    let place = Position::of(file);
-    let mut file = Record::whole(whole(text, &place)?, place.clone())?;
+    let mut place = Position::of(file);
+    let mut file = Record::whole(whole(text, &mut place)?, place.clone())?;
     if !file.map.contains_key("tasks") {
         return Err(place.error("tasks", "it is missing", "the file is an object with a list `tasks`"));
     }
@@ -136,7 +136,7 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
 
 fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
     let Item { mut record, id, own_fields, theirs } = item;
-    record.check_depth()?;
+    record.check(&[])?;
     let mut task = blank(id, record.title("name")?, options.now);
     let mut kept = Map::new();
     if own_fields.id.is_none() && task.id.as_str() != theirs {

@@ -68,8 +68,8 @@ impl Unresolved for Item {
 
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
-    let place = Position::of(file);
-    let value = whole(text, &place)?;
+    let mut place = Position::of(file);
+    let value = whole(text, &mut place)?;
     let (mut left_out, mut seen) = (Vec::new(), Places::default());
     let (mut ids, mut items) = (Ids::new(options), Vec::new());
     for (tag, records, of_tag) in tags(value, &place, faults)? {
@@ -125,7 +125,7 @@ impl Adding<'_, '_> {
             let number = record.id("id")?;
             seen = Some(key(self.tag, &number));
             let subtasks = record.elements("subtasks")?;
-            record.check_depth()?;
+            record.check(&["subtasks"])?;
             Ok((self.item(record, number.clone(), None), number, subtasks))
         });
         let (top, number, subtasks) = match top {
@@ -158,7 +158,7 @@ impl Adding<'_, '_> {
         let below = record.id("id")?;
         let theirs = whole_below(number, &below);
         record.name(&theirs);
-        if let Err(error) = record.check_depth() {
+        if let Err(error) = record.check(&[]) {
             self.occupy(Some(key(self.tag, &theirs)), &record.place);
             return Err(error);
         }

@@ -103,8 +103,8 @@ impl Unresolved for Item {
 
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
-    let place = Position::of(file);
-    let value = whole(text, &place)?;
+    let mut place = Position::of(file);
+    let value = whole(text, &mut place)?;
     let Some((field, list)) = list(&value) else {
         return Err(place.error(
             "tasks",

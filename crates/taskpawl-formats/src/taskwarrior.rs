@@ -130,10 +130,10 @@ fn is_list(text: &str) -> bool {
 }
 
 fn records(file: &str, text: &str, faults: &mut Faults) -> Read<Vec<(Position, Read<Record>)>> {
-    let place = Position::of(file);
+    let mut place = Position::of(file);
     let mut records = Vec::new();
     if is_list(text) {
-        let value: Value = whole(text, &place)?;
+        let value: Value = whole(text, &mut place)?;
         let Value::Array(list) = value else { return Ok(records) };
         for (number, value) in list.into_iter().enumerate() {
             let place = place.element(None, number, format!("task {}", number + 1));

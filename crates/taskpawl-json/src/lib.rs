@@ -13,9 +13,10 @@ mod scanner;
 pub use number::{exact_number, whole_number};
 pub use path::{push_index, push_key, shortened};
 pub use position::Position;
-pub use scanner::check;
+pub use scanner::{check, faults};
 
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 
 /// Reason why a JSON text is refused.
 #[derive(Debug, thiserror::Error)]
@@ -85,10 +86,22 @@ pub fn read<T: DeserializeOwned>(text: impl AsRef<[u8]>) -> Result<T, JsonError>
     Ok(value?)
 }
 
+/// Parses a JSON text of many records, some of which may be faulty: of equal keys the last one counts, and numbers are rounded. Also
+/// returns the first of these faults, at most `most`.
+///
+/// # Errors
+/// The text is not JSON, or a number is beyond the range of floating point.
+pub fn read_with_faults(text: &str, most: usize) -> Result<(Value, Vec<JsonFault>), JsonError> {
+    match serde_json::from_str(text) {
+        Ok(value) => Ok((value, faults(text.as_bytes(), most))),
+        Err(_) => read(text).map(|value| (value, Vec::new())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -144,6 +157,18 @@ mod tests {
             assert_eq!(refused(text), message);
         }
         assert!(read::<Value>(r#"{"a":{"a":1},"b":{"a":"18446744073709551616, \"a\":1"}}"#).is_ok());
+    }
+
+    #[test]
+    fn all_faults_are_found_in_a_text_of_records() {
+        let text = r#"[{"a":1,"a":2},{"b":18446744073709551616,"c":{"d":1,"d":2}},{"e":1}]"#;
+        let (value, found) = read_with_faults(text, 10).unwrap();
+        assert_eq!((&value[0]["a"], &value[2]["e"]), (&json!(2), &json!(1)));
+        let paths: Vec<&str> = found.iter().map(|fault| fault.path.as_str()).collect();
+        assert_eq!(paths, ["[0]", "[1].b", "[1].c"]);
+        assert_eq!(read_with_faults(text, 2).unwrap().1.len(), 2);
+        assert!(read_with_faults("[1e400]", 2).is_err());
+        assert!(read_with_faults("[1", 2).is_err());
     }
 
     #[test]

@@ -11,7 +11,14 @@ use crate::{JsonFault, JsonProblem, Position, exact_number, push_index, push_key
 /// The first object, in the order of their ends, that contains a key twice, or the first number that cannot be
 /// represented exactly.
 pub fn check(text: &[u8]) -> Result<(), JsonFault> {
-    Scanner { text, at: 0, open: Vec::new(), keys: Vec::new() }.scan()
+    faults(text, 1).pop().map_or(Ok(()), Err)
+}
+
+/// Returns the first faults of a valid JSON text, at most `most`, in the order in which [`check`] finds them. Of an object with several
+/// duplicate keys it is the first one.
+pub fn faults(text: &[u8], most: usize) -> Vec<JsonFault> {
+    let scanner = Scanner { text, at: 0, open: Vec::new(), keys: Vec::new(), found: Vec::new() };
+    scanner.scan(most)
 }
 
 /// An array or object whose end has not been reached.
@@ -27,23 +34,24 @@ struct Scanner<'t> {
     /// The keys of all open objects, as ranges without quotes. One shared vector, so that small objects need no
     /// allocation of their own.
     keys: Vec<Range<usize>>,
+    found: Vec<JsonFault>,
 }
 
 impl Scanner<'_> {
-    fn scan(mut self) -> Result<(), JsonFault> {
-        while let Some(byte) = self.text.get(self.at) {
+    fn scan(mut self, most: usize) -> Vec<JsonFault> {
+        while let Some(byte) = self.text.get(self.at).filter(|_| self.found.len() < most) {
             match byte {
                 b'"' => self.string(),
-                b'-' | b'0'..=b'9' => self.number()?,
+                b'-' | b'0'..=b'9' => self.number(),
                 b'{' => self.open.push(Open::Object { first_key: self.keys.len(), expects_key: true }),
                 b'[' => self.open.push(Open::List { index: 0 }),
                 b',' => self.next_item(),
-                b'}' | b']' => self.close()?,
+                b'}' | b']' => self.close(),
                 _ => {}
             }
             self.at += 1;
         }
-        Ok(())
+        self.found
     }
 
     /// Moves to the closing quote. Records the string if it is a key.
@@ -64,16 +72,16 @@ impl Scanner<'_> {
     }
 
     /// Moves to the last byte of the number.
-    fn number(&mut self) -> Result<(), JsonFault> {
+    fn number(&mut self) {
         let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
         let length = self.text[self.at..].iter().take_while(|byte| is_part(byte)).count();
         let text = String::from_utf8_lossy(&self.text[self.at..self.at + length]);
         if exact_number(&text).is_none() {
             let problem = JsonProblem::Number { text: shortened(&text) };
-            return Err(self.fault(self.at, problem));
+            let fault = self.fault(self.at, problem);
+            self.found.push(fault);
         }
         self.at += length - 1;
-        Ok(())
     }
 
     fn next_item(&mut self) {
@@ -84,15 +92,14 @@ impl Scanner<'_> {
         }
     }
 
-    fn close(&mut self) -> Result<(), JsonFault> {
+    fn close(&mut self) {
         if let Some(Open::Object { first_key, .. }) = self.open.pop() {
-            self.check_keys(first_key)?;
+            self.check_keys(first_key);
             self.keys.truncate(first_key);
         }
-        Ok(())
     }
 
-    fn check_keys(&mut self, first_key: usize) -> Result<(), JsonFault> {
+    fn check_keys(&mut self, first_key: usize) {
         let text = self.text;
         let keys = &mut self.keys[first_key..];
         // The sort is stable: among equal keys the first one in the text stays first.
@@ -100,14 +107,15 @@ impl Scanner<'_> {
         let twice = |pair: &&[Range<usize>]| key_text(text, &pair[0]) == key_text(text, &pair[1]);
         // Sorting has changed the order of the keys, so the earliest repetition in the text has to be searched for.
         let Some([first, again]) = keys.windows(2).filter(twice).min_by_key(|pair| pair[1].start) else {
-            return Ok(());
+            return;
         };
         let first = Position::of(text, first.start - 1);
         let problem = JsonProblem::DuplicateKey { key: shortened(&key_text(text, again)), first };
         let at = again.start - 1;
         // The path of the error must end at this object, not at one of its keys.
         self.keys.truncate(first_key);
-        Err(self.fault(at, problem))
+        let fault = self.fault(at, problem);
+        self.found.push(fault);
     }
 
     fn fault(&self, at: usize, problem: JsonProblem) -> JsonFault {

@@ -52,7 +52,7 @@ pub(super) type Element = (Position, Read<Record>);
 /// Takes the records out of a tag, or out of a file without tags. Both have the same depth limit, as an export may add tags.
 fn records_of(mut tag: Record) -> Read<(Vec<Element>, Map)> {
     let records = tag.elements("tasks")?;
-    tag.check_depth()?;
+    tag.check(&["tasks"])?;
     if let Some(Value::Object(metadata)) = tag.map.get_mut("metadata") {
         metadata.retain(|field, _| !COUNTED.contains(&field.as_str()));
     }

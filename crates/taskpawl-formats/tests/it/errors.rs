@@ -95,6 +95,79 @@ fn of_records_with_one_id_both_places_are_named() {
 }
 
 #[test]
+fn a_record_that_is_no_exact_json_refuses_only_itself() {
+    const FAULTS: &[(&str, &str)] = &[
+        ("\"x\":1,\"x\":2", ""),
+        ("\"x\":{\"y\":18446744073709551616}", ": x.y"),
+        ("\"x\":[{\"y\":1,\"y\":2}]", ": x[0]"),
+    ];
+    for (fault, field) in FAULTS {
+        let files = [
+            (
+                Format::Taskwarrior,
+                format!(
+                    "[{{\"uuid\":\"a\",\"description\":\"A\"}},\n{{\"uuid\":\"b\",\"description\":\"B\",{fault}}}]"
+                ),
+            ),
+            (
+                Format::GitHub,
+                format!("[{{\"number\":1,\"title\":\"A\"}},\n{{\"number\":2,\"title\":\"B\",{fault}}}]"),
+            ),
+            (
+                Format::Shrimp,
+                format!(
+                    "{{\"tasks\":[{{\"id\":\"a\",\"name\":\"A\"}},\n{{\"id\":\"b\",\"name\":\"B\",{fault}}}]}}"
+                ),
+            ),
+            (
+                Format::Taskmaster,
+                format!(
+                    "{{\"x y\":{{\"tasks\":[{{\"id\":1,\"title\":\"A\"}},\n{{\"id\":2,\"title\":\"B\",{fault}}}]}}}}"
+                ),
+            ),
+            (
+                Format::Tasks,
+                format!("[{{\"id\":\"a\",\"name\":\"A\"}},\n{{\"id\":\"b\",\"name\":\"B\",{fault}}}]"),
+            ),
+            (
+                Format::Claude,
+                format!(
+                    "[{{\"content\":\"A\",\"status\":\"pending\"}},\n{{\"content\":\"B\",\"status\":\"pending\",{fault}}}]"
+                ),
+            ),
+            (
+                Format::Beads,
+                format!("{{\"id\":\"a\",\"title\":\"A\"}}\n{{\"id\":\"b\",\"title\":\"B\",{fault}}}\n"),
+            ),
+        ];
+        for (format, text) in files {
+            let before = Files::single("t.json", text);
+            let reading = read(format, &before, &options()).unwrap();
+            let names: Vec<&str> = reading.tasks.iter().map(|task| task.name.as_str()).collect();
+            assert_eq!(names, ["A"], "{}: {fault}", format.name());
+            let left: Vec<_> = reading.faults().map(|left| (left.line, left.what.as_str())).collect();
+            assert!(
+                matches!(left.as_slice(), [(Some(2), what)] if what.ends_with(field)),
+                "{}: {left:?}",
+                format.name()
+            );
+            assert_eq!(write(format, &reading.tasks, Some(&before)).files, before, "{}", format.name());
+        }
+    }
+    // A subtask refuses only itself, too.
+    let text = "{\"tasks\":[{\"id\":1,\"title\":\"A\",\"subtasks\":[{\"id\":1,\"title\":\"B\"},{\"id\":2,\"title\":\"C\",\"title\":\"D\"}]}]}";
+    let reading = read(Format::Taskmaster, &Files::single("t.json", text), &options()).unwrap();
+    assert_eq!((reading.tasks.len(), reading.faults().count()), (2, 1));
+    // What is outside of all records refuses the file.
+    for text in [
+        "{\"tasks\":[],\"tasks\":[{\"id\":1,\"title\":\"A\"}]}",
+        "{\"tasks\":[{\"id\":1,\"title\":\"A\"}],\"x\":1,\"x\":2}",
+    ] {
+        assert!(read(Format::Taskmaster, &Files::single("t.json", text), &options()).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn deep_nesting_is_refused() {
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     let text = format!("{{\"id\":\"a\",\"title\":\"A\",\"x\":{deep}}}");
