@@ -16,7 +16,7 @@ pub(super) fn pairs<'m>(items: &'m [ContentItem], known: &'m Known) -> (Vec<Pair
     let keys: Vec<Keys> = Kind::ALL.iter().map(|kind| Keys::of(*kind, &matching)).collect();
     // First what cannot be mistaken, by all keys: it tells apart what has the same key.
     for keys in &keys {
-        matching.alone(keys, false);
+        matching.alone(keys);
     }
     for keys in &keys {
         matching.beside(keys);
@@ -27,10 +27,10 @@ pub(super) fn pairs<'m>(items: &'m [ContentItem], known: &'m Known) -> (Vec<Pair
         matching.in_gaps(keys, &matching.anchors_behind());
     }
     for keys in &keys {
-        matching.in_order(keys);
+        matching.in_order(keys, false);
     }
-    // A text that was removed may come back. Anywhere else, an equal text is another item.
-    matching.alone(&keys[0], true);
+    // A text that was removed may come back, such as from a conflict. Anywhere else, an equal text is another item.
+    matching.in_order(&keys[0], true);
     matching.renames();
     let renamed = matching.renamed();
     (matching.matched, renamed)
@@ -195,9 +195,9 @@ impl<'m> Matching<'m> {
         }
     }
 
-    /// Pairs an item and a record that are the only ones with their key. `is_gone` is about records that were removed from the file.
-    fn alone(&mut self, keys: &Keys, is_gone: bool) {
-        for (items, records) in keys.groups(self, is_gone) {
+    /// Pairs an item and a record that are the only ones with their key.
+    fn alone(&mut self, keys: &Keys) {
+        for (items, records) in keys.groups(self, false) {
             if let ([item], [record]) = (items.as_slice(), records.as_slice()) {
                 self.pair(*item, *record);
             }
@@ -274,9 +274,10 @@ impl<'m> Matching<'m> {
         }
     }
 
-    /// Pairs the remaining items and records with equal keys in their order, if there are as many items as records.
-    fn in_order(&mut self, keys: &Keys) {
-        for (items, records) in keys.groups(self, false) {
+    /// Pairs the remaining items and records with equal keys in their order, if there are as many items as records. `is_gone` is about
+    /// records that were removed from the file.
+    fn in_order(&mut self, keys: &Keys, is_gone: bool) {
+        for (items, records) in keys.groups(self, is_gone) {
             if items.len() == records.len() {
                 self.pair_all(keys.kind, &items, &records);
             }

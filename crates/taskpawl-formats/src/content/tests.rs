@@ -111,6 +111,8 @@ fn a_text_that_was_removed_comes_back_where_it_was() {
     let lines = |before: &str, now: &str| lines_of(&items(before, false), &items(now, false), gone);
     assert_eq!(lines("# A\nTest", "# A\nTest"), "1");
     assert_eq!(lines("# A\nTest", "# B\nTest"), "-");
+    assert_eq!(lines("# A\nTest\nTest", "# A\nTest\nTest"), "1 2");
+    assert_eq!(lines("# A\nTest\nTest", "# A\nTest"), "-");
 }
 
 #[test]
