@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use super::typed::TYPED;
 use super::words::Word;
 
 /// The maximum depth of an expression. Recursive code cannot exhaust the stack below it.
@@ -225,11 +226,21 @@ impl Expr {
     /// Calls `found` with every attribute that is read from a name, and the name.
     pub(super) fn attributes(&self, found: &mut impl FnMut(&Name, &str)) {
         if let Kind::Attribute(of, attribute) = &self.kind
-            && let Kind::Name(name) = &of.kind
+            && let Kind::Name(name) = &of.checked().kind
         {
             found(name, attribute);
         }
         self.parts().into_iter().for_each(|part| part.attributes(found));
+    }
+
+    /// Returns the expression whose value this one is, if it only checks the type.
+    fn checked(&self) -> &Self {
+        if let Kind::Filter { of, filter, .. } = &self.kind
+            && filter.name == TYPED
+        {
+            return of.checked();
+        }
+        self
     }
 
     /// Calls `found` with every name and its byte position, in the order of the text.

@@ -156,6 +156,9 @@ pub enum ExprFault {
     /// `raw` outside a shell command.
     #[error("`raw` is only allowed in `command` of the tool `shell`")]
     RawElsewhere,
+    /// A filter for a type that does not name one.
+    #[error("`typed` needs a type as a literal text")]
+    TypeWord,
     /// An environment variable whose name is invalid.
     #[error("`{name}` is not a name of an environment variable")]
     VariableName {

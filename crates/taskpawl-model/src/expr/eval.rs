@@ -14,6 +14,7 @@ use super::number::{Num, apply};
 use super::parser::shortened;
 use super::provenance::Seen;
 use super::say::{described, fields, items, kind, near};
+use super::typed::{TYPED, typed};
 use crate::task::trust::{UntrustedValue, add_values};
 use crate::value::Map;
 
@@ -157,6 +158,7 @@ impl<'d> Machine<'d, '_> {
             Kind::Filter { of, filter, arguments } if filter.name == "default" => {
                 filters::default(self, of, arguments)
             }
+            Kind::Filter { of, filter, arguments } if filter.name == TYPED => typed(self, of, arguments),
             Kind::Filter { of, filter, .. } if filter.name == "partial" => {
                 Ok((self.traced(of)?.0, Seen::Nothing))
             }

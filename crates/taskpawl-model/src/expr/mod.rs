@@ -31,6 +31,7 @@ mod scan;
 mod shell;
 mod shell_place;
 mod template;
+mod typed;
 mod unmarked;
 mod words;
 
@@ -47,5 +48,6 @@ pub use template::{
     references, result_fields, result_fields_of_condition, with_secret_variables,
 };
 pub(crate) use template::{check_no_expression, deciding_mentions, text_mentions};
+pub(crate) use typed::{fixed_type, typed_expression};
 pub use unmarked::unmarked_expression;
 pub use words::{FILTERS, OPERATORS, ROOTS, TESTS, Word};

@@ -6,6 +6,7 @@ use taskpawl_text::nearest;
 use super::ast::{Arguments, COMPARISON, Expr, Kind, MAX_BYTES, MAX_DEPTH, NOT, Name, Op};
 use super::error::{ExprFault, Fault};
 use super::lexer::{Lexeme, Token, tokens};
+use super::typed::check_type;
 use super::words::{self, Word};
 
 /// A parsed expression, with its use of `raw`.
@@ -364,6 +365,7 @@ impl Parser<'_> {
         };
         let arguments = if self.is_sign("(") { self.within(Self::arguments)? } else { Arguments::default() };
         check_arguments(filter, &arguments, at)?;
+        check_type(filter.name, &arguments, at)?;
         if filter.name == "raw" {
             // `raw` is no operation on values. It changes how the finished value is inserted, so it cannot be part of
             // an expression.

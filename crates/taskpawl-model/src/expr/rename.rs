@@ -160,7 +160,7 @@ fn joined(text: &str) -> Result<String, Fault> {
 }
 
 /// Returns a text as a literal. It contains neither the start of an expression nor a reference to a secret.
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     let mut written = String::with_capacity(text.len() + 2);
     written.push('\'');
     let mut characters = text.chars().peekable();

@@ -285,6 +285,13 @@ pub static FILTERS: &[Word] = &[
         "the text without leading and trailing whitespace, or without these characters",
         ("' a\n' | trim", r#""a""#),
     ),
+    word(
+        "typed",
+        (1, 2),
+        &[],
+        "the value, if its type is `string`, `integer`, `number`, `boolean`, `array` or `object`; others are an error, which names the second argument",
+        ("[1] | typed('array')", "[1]"),
+    ),
     word("unique", (0, 0), &["attribute"], "the distinct items", ("[1, 2, 1] | unique", "[1,2]")),
     word("upper", (0, 0), &[], "the text in upper case", ("'abc' | upper", r#""ABC""#)),
     word(

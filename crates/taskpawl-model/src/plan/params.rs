@@ -79,8 +79,31 @@ impl ParamType {
         }
     }
 
+    /// Returns whether all values of another type are of this one.
+    pub(crate) fn includes(self, other: Self) -> bool {
+        other == self || (other, self) == (Self::Integer, Self::Number)
+    }
+
+    /// Returns how an expression converts values of another type to this one.
+    pub(crate) fn conversion_of(self, other: Self) -> Option<&'static str> {
+        match (self, other) {
+            (Self::String, _) => Some("add `| string`, or `| tojson`"),
+            (Self::Integer, Self::String | Self::Number) => Some("add `| int`"),
+            (Self::Number, Self::String) => Some("add `| float`"),
+            (Self::Boolean, Self::String) => Some("compare it: `… == '…'`"),
+            (Self::Array, Self::String) => Some("add `| lines`, `| split(',')` or `| fromjson`"),
+            (Self::Object, Self::String) => Some("add `| fromjson`"),
+            (Self::Integer | Self::Number | Self::Boolean | Self::Array | Self::Object, _) => None,
+        }
+    }
+
+    /// Returns the type of a value; `None` for none, which no parameter can be.
+    pub(crate) fn of(value: &Value) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.fits(value))
+    }
+
     /// Returns a description of the type for error messages.
-    pub(super) fn expected(self) -> &'static str {
+    pub(crate) fn expected(self) -> &'static str {
         match self {
             Self::String => "text",
             Self::Integer => "a whole number",
