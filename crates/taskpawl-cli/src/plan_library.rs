@@ -4,12 +4,13 @@ use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
-use taskpawl::PlanDirectory;
 use taskpawl::model::plan::{IncludeError, IncludedText, PlanFiles, inspect_plan};
 use taskpawl::tools::read_if_there;
-use taskpawl_text::error_chain;
+use taskpawl::{NamedPlanText, PlanDirectory, PlanNames};
+use taskpawl_text::{error_chain, nearest};
 
 use crate::config;
 use crate::context::Context;
@@ -58,27 +59,61 @@ impl NamedPlan {
     }
 }
 
+/// The directories with plans by name.
+#[derive(Debug, Clone)]
+struct Directories {
+    user: Option<PathBuf>,
+    project: PathBuf,
+}
+
+impl Directories {
+    fn of(context: &Context) -> Self {
+        let user = config::files(context.environment()).user;
+        let user = user.as_deref().and_then(Path::parent).map(|directory| directory.join("plans"));
+        Self { user, project: context.root().join(".taskpawl").join("plans") }
+    }
+
+    fn all(&self) -> Result<Vec<NamedPlan>, CliError> {
+        let bundled = BUNDLED.iter().map(|(name, text)| NamedPlan {
+            name: (*name).to_owned(),
+            owner: PlanOwner::Bundled,
+            path: None,
+            text: (*text).to_owned(),
+        });
+        let user = self.user.as_deref();
+        let user = user.map(|directory| in_directory(PlanOwner::User, directory)).transpose()?;
+        let project = in_directory(PlanOwner::Project, &self.project)?;
+        let mut plans: Vec<NamedPlan> = Vec::new();
+        for plan in user.into_iter().flatten().chain(bundled).chain(project) {
+            if !plans.iter().any(|other| other.name == plan.name) {
+                plans.push(plan);
+            }
+        }
+        plans.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(plans)
+    }
+
+    /// Finds a plan for a task that includes it.
+    fn included(&self, name: &str) -> Result<NamedPlanText, IncludeError> {
+        let name = name.to_owned();
+        let plans = match self.all() {
+            Ok(plans) => plans,
+            Err(error) => return Err(IncludeError::Unreadable { file: name, why: error_chain(&error) }),
+        };
+        match plans.iter().find(|plan| plan.name == name) {
+            Some(plan) => Ok(NamedPlanText { path: plan.path.clone(), text: plan.text.clone() }),
+            None => {
+                let near = nearest(&name, plans.iter().map(|plan| plan.name.as_str())).map(str::to_owned);
+                Err(IncludeError::Unnamed { name, near })
+            }
+        }
+    }
+}
+
 /// Returns all plans by name. A plan of the user hides a bundled one. A plan of the project hides neither: another person or a
 /// program may have written it.
 pub(crate) fn all(context: &Context) -> Result<Vec<NamedPlan>, CliError> {
-    let bundled = BUNDLED.iter().map(|(name, text)| NamedPlan {
-        name: (*name).to_owned(),
-        owner: PlanOwner::Bundled,
-        path: None,
-        text: (*text).to_owned(),
-    });
-    let user = config::files(context.environment()).user;
-    let user = user.as_deref().and_then(Path::parent).map(|directory| directory.join("plans"));
-    let user = user.map(|directory| in_directory(PlanOwner::User, &directory)).transpose()?;
-    let project = in_directory(PlanOwner::Project, &context.root().join(".taskpawl").join("plans"))?;
-    let mut plans: Vec<NamedPlan> = Vec::new();
-    for plan in user.into_iter().flatten().chain(bundled).chain(project) {
-        if !plans.iter().any(|other| other.name == plan.name) {
-            plans.push(plan);
-        }
-    }
-    plans.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(plans)
+    Directories::of(context).all()
 }
 
 /// Finds a plan by its name.
@@ -86,56 +121,48 @@ pub(crate) fn find(context: &Context, name: &str) -> Result<Option<NamedPlan>, C
     Ok(all(context)?.into_iter().find(|plan| plan.name == name))
 }
 
+/// Returns the plans by name, for tasks that include them.
+pub(crate) fn names(context: &Context) -> PlanNames {
+    let directories = Directories::of(context);
+    PlanNames(Arc::new(move |name: &str| directories.included(name)))
+}
+
 /// The plans that a plan includes: files, and plans by name.
 #[derive(Debug)]
-pub(crate) struct IncludedPlans<'c> {
-    context: &'c Context,
+pub(crate) struct IncludedPlans {
     files: PlanDirectory,
     has_generated: Cell<bool>,
 }
 
-impl<'c> IncludedPlans<'c> {
+impl IncludedPlans {
     /// Returns the plans that a plan file includes.
-    pub(crate) fn of_file(context: &'c Context, file: &Path) -> Self {
+    pub(crate) fn of_file(context: &Context, file: &Path) -> Self {
         let file = context.environment().directory.join(file);
         Self::new(context, PlanDirectory::of_file(context.root(), &file))
     }
 
     /// Returns the plans that a text includes, whose paths begin at the working directory.
-    pub(crate) fn of_text(context: &'c Context) -> Self {
+    pub(crate) fn of_text(context: &Context) -> Self {
         Self::new(context, PlanDirectory::of_text(context.root(), &context.environment().directory))
     }
 
-    fn new(context: &'c Context, files: PlanDirectory) -> Self {
-        Self { context, files, has_generated: Cell::new(false) }
+    fn new(context: &Context, files: PlanDirectory) -> Self {
+        Self { files: files.with_names(names(context)), has_generated: Cell::new(false) }
     }
 
     /// Returns whether one of the plans that were read begins with the comment of plans that a planner wrote.
     pub(crate) fn has_generated(&self) -> bool {
         self.has_generated.get()
     }
-
-    fn named(&self, name: &str) -> Result<IncludedText, IncludeError> {
-        let name = name.to_owned();
-        match find(self.context, &name) {
-            Ok(Some(plan)) => {
-                let file = plan.path.map_or_else(|| format!("<{name}>"), |path| self.files.shown(&path));
-                Ok(IncludedText { file, text: plan.text })
-            }
-            Ok(None) => Err(IncludeError::Unnamed { name }),
-            Err(error) => Err(IncludeError::Unreadable { file: name, why: error_chain(&error) }),
-        }
-    }
 }
 
-impl PlanFiles for IncludedPlans<'_> {
+impl PlanFiles for IncludedPlans {
     fn file(&self) -> Option<String> {
         self.files.file()
     }
 
     fn read(&self, name: &str, by: Option<&str>) -> Result<IncludedText, IncludeError> {
-        let is_name = PlanDirectory::is_name(name);
-        let found = if is_name { self.named(name)? } else { self.files.read(name, by)? };
+        let found = self.files.read(name, by)?;
         if taskpawl_planner::is_generated(&found.text) {
             self.has_generated.set(true);
         }

@@ -61,7 +61,7 @@ pub use error::OpenError;
 pub use facade::Taskpawl;
 pub use near::{AskedByRule, near_rules};
 pub use plan::{IntoCall, Plan, TaskBuilder};
-pub use plan_directory::PlanDirectory;
+pub use plan_directory::{NamedPlanText, PlanDirectory, PlanNames};
 #[cfg(feature = "planner")]
 pub use planner::{ChangeRequest, MAX_REPAIRS, NoChange, PlanChange};
 pub use policy_adapter::call_origin;

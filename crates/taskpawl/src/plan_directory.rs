@@ -1,6 +1,8 @@
 //! The plan files that a plan includes, in the directory of the project.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use taskpawl_model::plan::{IncludeError, IncludedText, PlanFiles};
 use taskpawl_tools::read_if_there;
@@ -11,11 +13,32 @@ const MAX_BYTES: u64 = 16 << 20;
 /// The endings of plan files.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
+/// A plan that was found by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedPlanText {
+    /// The file; `None` for a plan that the program brings.
+    pub path: Option<PathBuf>,
+    /// The text.
+    pub text: String,
+}
+
+/// Finds plans by their names, for tasks that include them.
+#[derive(Clone)]
+pub struct PlanNames(pub Arc<NameLookup>);
+
+type NameLookup = dyn Fn(&str) -> Result<NamedPlanText, IncludeError> + Send + Sync;
+
+impl fmt::Debug for PlanNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PlanNames")
+    }
+}
+
 /// Reads the plan files that tasks of a plan `include`.
 ///
 /// A path begins at the directory of the file that includes it. Through links and `..`, too, it stays in the project, or
 /// below the directory of the plan or of the file that includes it. A name without an ending is no path: see
-/// [`is_name`](Self::is_name).
+/// [`is_name`](Self::is_name) and [`with_names`](Self::with_names).
 #[derive(Debug, Clone)]
 pub struct PlanDirectory {
     /// The project.
@@ -24,6 +47,8 @@ pub struct PlanDirectory {
     directory: PathBuf,
     /// The file of the plan itself.
     file: Option<PathBuf>,
+    /// The plans by name; without them, a name finds nothing.
+    names: Option<PlanNames>,
 }
 
 impl PlanDirectory {
@@ -31,12 +56,18 @@ impl PlanDirectory {
     pub fn of_file(root: &Path, file: &Path) -> Self {
         let file = real(file);
         let directory = file.parent().map_or_else(|| root.to_owned(), Path::to_owned);
-        Self { root: real(root), directory, file: Some(file) }
+        Self { root: real(root), directory, file: Some(file), names: None }
     }
 
     /// Reads the plans that a text includes. Its paths begin at `directory`.
     pub fn of_text(root: &Path, directory: &Path) -> Self {
-        Self { root: real(root), directory: real(directory), file: None }
+        Self { root: real(root), directory: real(directory), file: None, names: None }
+    }
+
+    /// Also reads plans by their names.
+    #[must_use]
+    pub fn with_names(self, names: PlanNames) -> Self {
+        Self { names: Some(names), ..self }
     }
 
     /// Returns whether `include` means a plan by its name: a word without a directory and an ending. `./check.yaml` is a path.
@@ -48,6 +79,15 @@ impl PlanDirectory {
     pub fn shown(&self, path: &Path) -> String {
         let path = real(path);
         path.strip_prefix(&self.root).unwrap_or(&path).display().to_string()
+    }
+
+    fn named(&self, name: &str) -> Result<IncludedText, IncludeError> {
+        let Some(names) = &self.names else {
+            return Err(IncludeError::Unnamed { name: name.to_owned(), near: None });
+        };
+        let NamedPlanText { path, text } = (names.0)(name)?;
+        let file = path.map_or_else(|| format!("<{name}>"), |path| self.shown(&path));
+        Ok(IncludedText { file, text })
     }
 
     /// Returns the directory of a file that includes another one.
@@ -65,7 +105,7 @@ impl PlanFiles for PlanDirectory {
     fn read(&self, name: &str, by: Option<&str>) -> Result<IncludedText, IncludeError> {
         let file = name.to_owned();
         if Self::is_name(name) {
-            return Err(IncludeError::Unnamed { name: file });
+            return self.named(name);
         }
         let has_ending = |ending: &str| Path::new(name).extension().is_some_and(|found| found == ending);
         if !ENDINGS.into_iter().any(has_ending) {
@@ -105,6 +145,27 @@ mod tests {
         match files.read(name, by) {
             Ok(found) => found.file,
             Err(error) => format!("{error:?}").split([' ', '{']).next().unwrap_or_default().to_owned(),
+        }
+    }
+
+    #[test]
+    fn names_find_plans_of_a_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let own = root.join("plans/own.yaml");
+        let find = move |name: &str| match name {
+            "own" => Ok(NamedPlanText { path: Some(own.clone()), text: "tasks: []".to_owned() }),
+            "bundled" => Ok(NamedPlanText { path: None, text: "tasks: []".to_owned() }),
+            name => Err(IncludeError::Unnamed { name: name.to_owned(), near: None }),
+        };
+        let files = PlanDirectory::of_text(&root, &root).with_names(PlanNames(Arc::new(find)));
+        for (name, expected) in [
+            ("own", "plans/own.yaml"),
+            ("bundled", "<bundled>"),
+            ("other", "Unnamed"),
+            ("own.yaml", "Missing"),
+        ] {
+            assert_eq!(read(&files, name, None), expected, "{name}");
         }
     }
 

@@ -200,7 +200,7 @@ impl PlanText {
     }
 
     /// Returns the plans that it may include; `None` if it includes none.
-    pub(super) fn files<'a>(&self, app: &'a App) -> Option<IncludedPlans<'a>> {
+    pub(super) fn files(&self, app: &App) -> Option<IncludedPlans> {
         let of_file = || IncludedPlans::of_file(app, &self.path);
         let files = || if self.is_stdin() { IncludedPlans::of_text(app) } else { of_file() };
         (!self.is_of_planner).then(files)

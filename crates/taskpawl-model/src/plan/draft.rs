@@ -20,6 +20,8 @@ pub(super) struct Draft<'n> {
     pub(super) program: ProgramDefaults,
     /// References that are resolved already, because they come from an included plan. Few tasks have them.
     pub(super) resolved: Option<Box<Resolved>>,
+    /// True if it includes a plan whose tasks are missing because of an error.
+    pub(super) is_incomplete: bool,
 }
 
 impl Draft<'_> {

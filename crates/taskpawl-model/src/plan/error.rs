@@ -342,6 +342,14 @@ pub enum PlanProblem {
         /// The parameter.
         name: String,
     },
+    /// A value for a parameter that an included plan does not have.
+    #[error("`{file}` has no parameter `{name}`")]
+    UnknownParamOf {
+        /// The parameter.
+        name: String,
+        /// The file of the included plan.
+        file: String,
+    },
     /// An expression with a context value that does not exist at that point.
     #[error("`context` has no `{name}` here")]
     UnknownContext {
@@ -498,7 +506,7 @@ impl PlanProblem {
             Self::MilestoneWithCalls => "milestone_with_calls",
             Self::TriggerAlone { .. } => "trigger_alone",
             Self::Expression(_) => "expression",
-            Self::UnknownParam { .. } => "unknown_param",
+            Self::UnknownParam { .. } | Self::UnknownParamOf { .. } => "unknown_param",
             Self::UnknownContext { .. } => "unknown_context",
             Self::NoItem { .. } => "no_item",
             Self::OwnResult { .. } => "own_result",

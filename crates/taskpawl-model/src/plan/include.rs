@@ -12,17 +12,20 @@ use super::expressions::Names;
 use super::included_files::{IncludedPlan, Unloaded};
 use super::included_tasks::{Bound, IncludedTasks};
 use super::link::{Linker, path_of};
-use super::node::{Content, Entry, Node};
+use super::node::{Content, Entry, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
 use super::site::Stage;
 use super::sites::{has_expression, has_secret};
 use super::vocabulary::INCLUDE;
 use super::{IncludedPlace, Param, ParamType, Plan, PlanError, PlanProblem, PlanTask};
 use crate::advice::hint::Hint;
-use crate::expr::{Name, as_expression, as_literal, lone_expression, lone_name, mentions};
+use crate::expr::{
+    Name, as_expression, as_literal, fixed_type, lone_expression, lone_name, mentions, typed_expression,
+};
 use crate::task::{CallSpec, NewCall, RETURN_CALL, RETURN_TOOL};
 use crate::value::{Map, TaskId, check_id};
 use taskpawl_json::Position;
+use taskpawl_text::nearest;
 
 pub(super) const INCLUDE_SHAPE: Shape = Shape {
     what: "`include`",
@@ -55,6 +58,8 @@ pub(super) struct Include<'n> {
     at: Position,
     file: &'n str,
     with: &'n [Entry<'n>],
+    /// True if a part of it is invalid.
+    is_faulty: bool,
 }
 
 /// Tools and environment variables that included plans need from outside.
@@ -103,7 +108,8 @@ impl<'n> Reader<'n> {
         let entry = entries.iter().find(|entry| entry.key == INCLUDE && !entry.value.is_null())?;
         self.refuse_beside_include(draft, entries);
         self.within(Segment::Key(INCLUDE), |reader| {
-            let mut include = Include { at: entry.key_at, file: "", with: &[] };
+            let mut include = Include { at: entry.key_at, file: "", with: &[], is_faulty: false };
+            let errors = reader.errors.len();
             if entry.value.as_str().is_some() {
                 include.file = reader.filled(&entry.value)?;
                 return Some(include);
@@ -112,6 +118,7 @@ impl<'n> Reader<'n> {
                 "file" => include.file = reader.filled(value).unwrap_or_default(),
                 _ => include.with = reader.with(value),
             })?;
+            include.is_faulty = reader.errors.len() > errors;
             Some(include).filter(|include| !include.file.is_empty())
         })
     }
@@ -140,6 +147,7 @@ impl<'n> Reader<'n> {
 
     /// Adds the tasks of an included plan below the task.
     pub(super) fn included(&mut self, number: usize, include: &Include<'n>) {
+        self.drafts[number].is_incomplete = true;
         let Some(id) = self.drafts[number].task.id.clone() else {
             let problem = PlanProblem::Missing { field: "`id`", of: "a task with `include`" };
             return self.report_with(include.at, problem, "the ids of the included tasks begin with it");
@@ -162,6 +170,7 @@ impl<'n> Reader<'n> {
         let bound = self.bind(include, &file, &included.plan);
         self.check_room(include.at, &file, &included);
         if let Some(bound) = bound.filter(|_| self.errors.len() == errors) {
+            self.drafts[number].is_incomplete = false;
             self.add_included(number, (&id, include.at, &file), &included.plan, &bound);
         }
     }
@@ -259,15 +268,18 @@ impl<'n> Reader<'n> {
 
     /// Returns the expressions in place of the parameters of an included plan; `None` if one is invalid.
     fn bind(&mut self, include: &Include<'n>, file: &str, plan: &Plan) -> Option<HashMap<String, Bound>> {
-        let mut bound = HashMap::new();
+        let (mut bound, mut misspelt) = (HashMap::new(), BTreeSet::new());
         let errors = self.errors.len();
         self.within(Segment::Key("with"), |reader| {
             for entry in include.with {
                 reader.within(Segment::Key(&entry.key), |reader| {
                     let Some(param) = plan.params.get(&*entry.key) else {
+                        let (name, file) = (shortened(&entry.key), file.to_owned());
+                        let problem = PlanProblem::UnknownParamOf { name, file };
+                        let hint = plan.unknown_param(&entry.key).hint;
+                        misspelt.extend(nearest(&entry.key, plan.params.keys().map(String::as_str)));
                         let path = reader.path();
-                        let error = PlanError { at: entry.key_at, path, ..plan.unknown_param(&entry.key) };
-                        return reader.errors.push(error);
+                        return reader.errors.push(PlanError { at: entry.key_at, path, problem, hint });
                     };
                     bound.extend(reader.bound(entry, param).map(|text| (entry.key.to_string(), text)));
                 });
@@ -276,6 +288,10 @@ impl<'n> Reader<'n> {
         let is_given = |name: &str| include.with.iter().any(|entry| entry.key == name);
         for (name, param) in plan.params.iter().filter(|(name, _)| !is_given(name)) {
             let Some(default) = &param.default else {
+                // One mistake leads to one error.
+                if misspelt.contains(name.as_str()) || include.is_faulty {
+                    continue;
+                }
                 let problem = PlanProblem::ParamNotGiven { name: name.clone(), file: file.to_owned() };
                 self.report_with(include.at, problem, format!("give it: `with: {{{name}: …}}`"));
                 continue;
@@ -295,32 +311,53 @@ impl<'n> Reader<'n> {
             return None;
         }
         let value = self.json(node);
-        if let Some(found) = self.misfit(node, &value, param.kind) {
-            let (name, expected) = (entry.key.to_string(), param.kind.expected());
-            self.report(node.at, PlanProblem::ParamType { name, expected, found });
-            return None;
-        }
+        let is_known = match self.misfit(node, &value, param.kind) {
+            Ok(is_known) => is_known,
+            Err((found, hint)) => {
+                let (name, expected) = (entry.key.to_string(), param.kind.expected());
+                let problem = PlanProblem::ParamType { name, expected, found };
+                let (at, path, hint) = (node.at, self.path(), hint.map(Hint::from));
+                self.errors.push(PlanError { at, path, problem, hint });
+                return None;
+            }
+        };
         let mut tasks = BTreeSet::new();
         for mention in mentions(&value).ok()? {
             if let Name::Task { task, .. } = mention.name {
                 tasks.insert(task);
             }
         }
-        Some(Bound { text: as_expression(&value).ok()?, tasks })
+        let text = as_expression(&value).ok()?;
+        let text = if is_known { text } else { typed_expression(&text, param.kind, &entry.key) };
+        Some(Bound { text, tasks })
     }
 
-    /// Describes a value that cannot be of this type. The type of most expressions is not known.
-    fn misfit(&self, node: &Node<'n>, value: &Value, kind: ParamType) -> Option<String> {
+    /// Returns whether the type of a value is known to be this one. Otherwise it is checked when the value is read.
+    ///
+    /// # Errors
+    /// The value cannot be of this type. Returns its description, and a hint.
+    fn misfit(
+        &self,
+        node: &Node<'n>,
+        value: &Value,
+        kind: ParamType,
+    ) -> Result<bool, (String, Option<&'static str>)> {
+        let known = |fits: bool| if fits { Ok(true) } else { Err((node.describe(), None)) };
         let Some(text) = value.as_str().filter(|_| has_expression(node)) else {
-            return (!kind.fits(value)).then(|| node.describe());
+            return known(kind.fits(value));
         };
-        if let Some(Name::Param(name)) = lone_name(text) {
-            let own = self.declared_type(&name)?;
-            let fits = own == kind || (own, kind) == (ParamType::Integer, ParamType::Number);
-            return (!fits).then(|| format!("`params.{name}`, which is {}", own.expected()));
+        let Some(source) = lone_expression(text) else { return known(kind == ParamType::String) };
+        let own = match lone_name(text) {
+            Some(Name::Param(name)) => self.declared_type(&name),
+            Some(_) | None => fixed_type(source),
+        };
+        let Some(own) = own else { return Ok(false) };
+        // A number may be whole.
+        if kind.includes(own) || own.includes(kind) {
+            return Ok(kind.includes(own));
         }
-        let fits = kind == ParamType::String || lone_expression(text).is_some();
-        (!fits).then(|| node.describe())
+        let found = format!("`{}`, which is {}", shortened(source), own.expected());
+        Err((found, kind.conversion_of(own)))
     }
 
     /// Returns the type of a parameter of the plan itself, which is read after its tasks.

@@ -52,6 +52,8 @@ pub enum IncludeError {
     Unnamed {
         /// The name.
         name: String,
+        /// The most similar name.
+        near: Option<String>,
     },
     /// The file is outside of the project.
     #[error("`{file}` is neither in the project nor below the directory of the plan that includes it")]
@@ -77,6 +79,9 @@ pub enum IncludeError {
 
 impl IncludeError {
     pub(super) fn hint(&self) -> Option<Hint> {
+        if let Self::Unnamed { near: Some(near), .. } = self {
+            return Some(Hint::new("did you mean ").data(near).text("?"));
+        }
         Some(Hint::new(match self {
             Self::NoFiles => "write the tasks here, or put the plan into a file and apply that",
             Self::Missing { .. } => "a path begins at the directory of the file that includes it",

@@ -78,6 +78,8 @@ pub(super) struct Linker<'d, 'n> {
     /// The dependencies of each draft, each with the index of the reference.
     pub(super) needs: Vec<Vec<(usize, usize)>>,
     pub(super) outside: Vec<Vec<TaskId>>,
+    /// The drafts whose included tasks are missing.
+    incomplete: Vec<usize>,
 }
 
 /// The first two tasks with a name; `second` is missing for unique names.
@@ -115,6 +117,7 @@ impl<'d, 'n> Linker<'d, 'n> {
             children: vec![Vec::new(); count],
             needs: vec![Vec::new(); count],
             outside: vec![Vec::new(); count],
+            incomplete: (0..count).filter(|number| drafts[*number].is_incomplete).collect(),
         }
     }
 
@@ -168,8 +171,17 @@ impl<'d, 'n> Linker<'d, 'n> {
         match self.names.get(text) {
             Some(Named { first, second: None }) => Found::One(*first),
             Some(Named { first, second: Some(second) }) => Found::Several(*first, *second),
-            None => Found::Nobody,
+            None => self.of_incomplete(text).map_or(Found::Nobody, Found::One),
         }
+    }
+
+    /// Returns the task that stands for an included one whose plan has an error, so that one mistake leads to one error.
+    fn of_incomplete(&self, text: &str) -> Option<usize> {
+        let is_below = |number: &usize| {
+            let id = self.drafts[*number].task.id.as_ref();
+            id.is_some_and(|id| text.strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with('.')))
+        };
+        self.incomplete.iter().copied().find(is_below)
     }
 
     fn find_parents(&mut self) {

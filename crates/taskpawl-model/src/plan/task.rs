@@ -68,6 +68,7 @@ impl<'n> Reader<'n> {
             marks: Marks::default(),
             program: ProgramDefaults::default(),
             resolved: None,
+            is_incomplete: false,
         }
     }
 

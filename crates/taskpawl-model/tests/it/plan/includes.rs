@@ -98,7 +98,10 @@ tasks:
         (&json!(["a.lint"]), &json!(["lint"]))
     );
     // The names of the included plan mean its own tasks, and those of `with` mean tasks of the plan.
-    assert_eq!(args(&all, "a.lint")["command"], "lint ${{ (tasks.lint.result.stdout) }}");
+    assert_eq!(
+        args(&all, "a.lint")["command"],
+        "lint ${{ ((tasks.lint.result.stdout) | typed('string', 'package')) }}"
+    );
     assert_eq!(args(&all, "a.test")["command"], "test ${{ tasks['a.lint'].result.stdout }}");
     assert_eq!(args(&all, "b.lint")["command"], "lint ${{ 'it\\'s' }}");
     assert_eq!(
@@ -185,6 +188,9 @@ fn parameters_of_included_plans_are_checked() {
             "",
             "package: 1",
             "package: x, round: 2",
+            "pakage: x",
+            "package: x, rounds: '${{ tasks.x.result.stdout | trim }}'",
+            "package: '${{ tasks.x.result.stdout | lines }}'",
             "package: x, rounds: two",
             "package: x, rounds: '${{ params.s }}'",
             "package: x, rounds: 'n ${{ params.n }}'",
@@ -215,6 +221,14 @@ fn faulty_includes_are_refused_with_the_places_of_both_files() {
     insta::assert_snapshot!(
         [
             ("a missing file", refused(&one("none"), &[])),
+            (
+                "a missing file of which other tasks use more",
+                refused(
+                    "- {id: a, include: none}\n- {id: b, needs: a.x, run: 'echo ${{ tasks[''a.x''].result }} ${{ tasks.a.result }}'}",
+                    &[],
+                ),
+            ),
+            ("a misspelt field", refused("- {id: a, include: {file: inner, wiht: {n: 1}}}", &[("inner", "{params: {n: {type: integer}}, tasks: [{id: x}]}")])),
             ("no file", refused(&one("{with: {}}"), &[])),
             ("another type", refused(&one("[x]"), &[])),
             ("no id", refused("- {name: a b, include: inner}", &[("inner", "- {id: a}")])),
