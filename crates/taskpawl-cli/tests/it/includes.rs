@@ -89,6 +89,20 @@ fn problems_name_the_lines_of_both_files() {
 }
 
 #[test]
+fn a_field_that_a_value_of_with_cannot_have_is_reported_once_at_the_include() {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", &MAIN.replace("tasks.find.result.stdout", "tasks.find.result.stdoot"));
+    cli.file("parts/check.yaml", CHECK);
+    let run = cli.run(&["plan", "check", "plan.yaml", "--json"]);
+    let problems = run.json()["data"]["problems"].clone();
+    assert_eq!(problems.as_array().map(Vec::len), Some(1), "{problems}");
+    assert_eq!(
+        (&problems[0]["path"], &problems[0]["line"], &problems[0]["message"]),
+        (&json!("include.with"), &json!(5), &json!("the result of `find` has no field `stdoot`"))
+    );
+}
+
+#[test]
 fn plans_by_name_are_included_and_those_of_the_project_hide_no_others() {
     let cli = Cli::new().with_programs();
     fs::create_dir_all(cli.path(".config/taskpawl/plans")).unwrap();
@@ -104,6 +118,7 @@ fn plans_by_name_are_included_and_those_of_the_project_hide_no_others() {
     fs::write(&outside, "- {id: a}").unwrap();
     for (include, expected) in [
         ("theirs", "no plan is named"),
+        ("mien", "did you mean `mine`?"),
         ("../outside.yaml", "neither in the project"),
         (".env", "not the name of a plan file"),
     ] {

@@ -63,8 +63,16 @@ impl Checker<'_> {
                 Some(near) => Hint::new("did you mean ").data(near).text("?"),
                 None => Hint::new(format!("its fields are {}", known.join(", "))),
             };
+            let is_given = self.is_given(task, &other);
             let part = PlanPart::ResultField { task: other, field };
-            found.push(Problem::new(task, part, "unknown_result_field", message).with_hint(Some(hint)));
+            let mut problem = Problem::new(task, part, "unknown_result_field", message).with_hint(Some(hint));
+            if is_given {
+                "include.with".clone_into(&mut problem.found.path);
+            }
+            // Each task that reads the parameter has the same fault.
+            if !is_given || found.iter().all(|other| other.found != problem.found) {
+                found.push(problem);
+            }
         }
     }
 
@@ -169,9 +177,19 @@ impl Checker<'_> {
         unknown
     }
 
+    /// Returns whether an included task reads the result of another one by a parameter: that task is in another file.
+    fn is_given(&self, task: &PlanTask, other: &str) -> bool {
+        let file = |task: &PlanTask| task.included.as_ref().map(|place| place.file.clone());
+        task.included.is_some() && self.task_named(other).is_some_and(|other| file(other) != file(task))
+    }
+
+    fn task_named(&self, name: &str) -> Option<&PlanTask> {
+        self.plan.tasks.iter().find(|task| name_of(task) == name || task.spec.name == name)
+    }
+
     /// Returns all fields that the result of a task can have; `None` if they are not known.
     fn fields_of_result(&self, name: &str) -> Option<Vec<String>> {
-        let task = self.plan.tasks.iter().find(|task| name_of(task) == name || task.spec.name == name)?;
+        let task = self.task_named(name)?;
         let [call] = task.calls.as_slice() else { return None };
         if task.spec.for_each.is_some() {
             return None;
