@@ -2,11 +2,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use taskpawl::RunOptions;
 use taskpawl::model::advice::CommandLine;
 use taskpawl::model::rules::Means;
 use taskpawl::model::task::{BlockedReason, Event};
 use taskpawl::model::value::{Timestamp, format_time};
+use taskpawl::{PlanNames, RunOptions};
 use taskpawl_http::{Mount, StoredTokens, new_token};
 use tokio::sync::mpsc;
 
@@ -101,6 +101,8 @@ pub struct PageOptions {
     pub approvals: Option<mpsc::Sender<Ask>>,
     /// The directory of the project, for the files of plans.
     pub root: Option<PathBuf>,
+    /// The plans by name that the files of plans include. Without them, these files are not read.
+    pub plan_names: Option<PlanNames>,
     /// Reads files for the changes that a question would make. Without it, they are not shown.
     pub read_file: Option<ReadFile>,
     /// The MCP server at `/mcp`, for holders of a token with [`Scope::Mcp`].

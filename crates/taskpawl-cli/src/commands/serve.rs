@@ -21,6 +21,7 @@ use crate::commands::serve_schedules::Scheduler;
 use crate::commands::server_signals::Signals;
 use crate::commands::{history, mcp, page_files, print, running};
 use crate::error::CliError;
+use crate::plan_library;
 use crate::schedules::Place;
 use crate::text;
 use crate::tokens;
@@ -93,6 +94,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         },
         approvals: terminal.is_some().then_some(sender),
         root: Some(app.root().to_owned()),
+        plan_names: Some(plan_library::names(app)),
         read_file: Some(page_files::reader(app, &args.sandbox)?),
         refuses_signals: app.ruling(Power::Signals)?.ruling != Ruling::Allow,
         mcp: agents.as_ref().map(|agents| agents.server.mounted(&agents.stop)),

@@ -74,6 +74,23 @@ impl Drop for Page {
 }
 
 #[test]
+fn the_page_reads_plans_that_are_included_by_path_and_by_name() {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", "{name: main, tasks: [{id: x, include: parts/two.yaml}, {id: y, include: ours}]}");
+    cli.file("parts/two.yaml", "[{id: z, include: ours}]");
+    cli.file(".taskpawl/plans/ours.yaml", "[{id: a, run: echo}]");
+    cli.run(&["apply", "plan.yaml"]).ok();
+    let page = Page::open(&cli, &["--read-only"]);
+    let token = page.text("readUrl").split_once("#token=").unwrap().1.to_owned();
+    let (status, shown) = page.ask("GET", "/fragment/plan/main", &token, "");
+    assert!(status == 200 && shown.contains("the store has what the file says"), "{status} {shown}");
+    assert!(shown.contains("x.z.a") && shown.contains("y.a"), "{shown}");
+    cli.file(".taskpawl/plans/ours.yaml", "[{id: a, run: echo}, {id: b, run: echo}]");
+    let (_, shown) = page.ask("GET", "/fragment/plan/main", &token, "");
+    assert!(shown.contains("New tasks"), "{shown}");
+}
+
+#[test]
 fn the_page_answers_holders_of_its_token_and_ends_with_a_signal() {
     let cli = Cli::new().with_clock();
     cli.run(&["create", "Write the tests", "--id", "write-tests"]).ok();

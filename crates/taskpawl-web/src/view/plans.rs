@@ -4,7 +4,7 @@ use std::io::Read as _;
 use maud::{Markup, html};
 use serde_json::Value;
 use taskpawl::model::command::ApplyReport;
-use taskpawl::model::plan::{IncludeError, Plan, PlanError, PlanProblem, expand_plan, read_plan_file};
+use taskpawl::model::plan::{Plan, expand_plan, read_plan_file};
 use taskpawl::model::task::PlanRecord;
 use taskpawl::model::value::TaskId;
 use taskpawl::{ApplyOptions, PlanDirectory};
@@ -93,17 +93,12 @@ fn read(page: &Page, record: &PlanRecord) -> Result<(String, Plan), &'static str
     let file = File::open(root.join(path)).map_err(|_| "The file cannot be read any more.")?;
     let mut text = String::new();
     file.take(MAX_BYTES).read_to_string(&mut text).map_err(|_| "The file is no text any more.")?;
-    let files = PlanDirectory::of_file(root, &root.join(path));
-    let mut plan = read_plan_file(&text, &files).map_err(|errors| {
-        let is_named = |error: &PlanError| {
-            matches!(error.problem, PlanProblem::Include(IncludeError::Unnamed { .. }))
-        };
-        if errors.errors().iter().any(is_named) {
-            "The plan includes others by name, which the page does not read: `taskpawl apply --expand` prints all of it."
-        } else {
-            "The file is not a valid plan any more: `taskpawl plan check` lists its faults."
-        }
-    })?;
+    let mut files = PlanDirectory::of_file(root, &root.join(path));
+    if let Some(names) = &page.options.plan_names {
+        files = files.with_names(names.clone());
+    }
+    let mut plan = read_plan_file(&text, &files)
+        .map_err(|_| "The file is not a valid plan any more: `taskpawl plan check` lists its faults.")?;
     let given: Vec<(String, String)> = record
         .params
         .iter()
