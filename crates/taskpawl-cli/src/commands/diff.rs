@@ -10,8 +10,8 @@ use crate::text::clean_block;
 /// Show what a task with a worktree has changed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Compares the commit that the worktree began with and the commit of the task. While the task is not done, its worktree is compared as it is; \
-files that git does not know yet are listed and not shown.
+Compares the commit that the worktree began with and the commit of the task. While the task is not done, its worktree is compared as it is, \
+with files that git does not know yet. Of these, `.env*` files, files above 10 MiB and repositories are listed with --names and not shown.
 
 Examples:
   taskpawl diff fix-parser

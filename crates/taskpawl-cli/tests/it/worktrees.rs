@@ -120,6 +120,8 @@ fn work_is_committed_after_its_verification_and_stays_when_that_fails() {
     assert_eq!(repository.trees(), ["a"]);
     let diff = repository.0.run(&["diff", "a", "--json"]).ok().json()["data"].clone();
     assert_eq!((&diff["commit"], &diff["files"]), (&Value::Null, &json!(["a.txt"])));
+    let patch = diff["patch"].as_str().unwrap();
+    assert!(patch.contains("new file mode") && patch.contains("+A"), "{patch}");
     // The changed check runs alone, in the worktree with the work.
     repository.plan(&task("test -e a.txt")).ok();
     assert_eq!(repository.commit_of("a")["files"], json!(["a.txt"]));

@@ -1,9 +1,13 @@
 //! The changes of a task in its worktree.
 
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use taskpawl_manager::Manager;
 
-use super::commit::is_given;
-use super::git::GitResult;
+use super::commit::{is_given, is_left_out};
+use super::git::{Git, GitResult};
 use super::tree::{TreeRecord, path_of, record_of};
 use super::{GitError, Worktrees, commit_of};
 
@@ -17,7 +21,7 @@ pub struct WorktreeDiff {
     pub commit: Option<String>,
     /// The changed files, with those that git does not know yet.
     pub files: Vec<String>,
-    /// The changes, in the form of `git diff`. Files that git does not know yet are not part of it.
+    /// The changes, in the form of `git diff`, without files that would not be committed.
     pub patch: String,
 }
 
@@ -62,12 +66,43 @@ impl Worktrees {
             return Err(GitError::new(format!("task `{task}` has no worktree and no commit")));
         };
         let git = self.git()?.in_worktree(&tree, &git_dir);
-        let patch = git.run(&diff_of(&[start.as_str()]))?;
         let mut files = names(&git.run(&diff_of(&["--name-only", "-z", start.as_str()]))?);
         let unknown = names(&git.run(&["ls-files", "--others", "--exclude-standard", "-z"])?);
-        files.extend(unknown.into_iter().filter(|file| !is_given(&given, file)));
+        let unknown: Vec<String> = unknown.into_iter().filter(|file| !is_given(&given, file)).collect();
+        let shown: Vec<&str> =
+            unknown.iter().map(String::as_str).filter(|file| !is_left_out(&tree, file)).collect();
+        let patch = with_unknown(&git, (git_dir.as_path(), self.base()?), &shown, |git| {
+            git.run(&diff_of(&[start.as_str()]))
+        })?;
+        files.extend(unknown);
         Ok(WorktreeDiff { base: start, commit: None, files, patch })
     }
+}
+
+/// Runs git with an index in which it knows further files, without their contents. That of the worktree stays as it is: a call may be
+/// at work in it. The index is below `base`, where programs of calls do not write.
+fn with_unknown<T>(
+    git: &Git,
+    (git_dir, base): (&Path, &Path),
+    files: &[&str],
+    run: impl FnOnce(&Git) -> GitResult<T>,
+) -> GitResult<T> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    if files.is_empty() {
+        return run(git);
+    }
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let index = base.join(format!(".index-{}-{number}", std::process::id()));
+    let failed = |error: std::io::Error| GitError::new(format!("failed to copy the index of git: {error}"));
+    let own = git.with_index(&index);
+    let add =
+        ["--literal-pathspecs", "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"];
+    let result = fs::copy(git_dir.join("index"), &index)
+        .map_err(failed)
+        .and_then(|_| own.run_with(&add, files.join("\0").as_bytes()))
+        .and_then(|_| run(&own));
+    let _ = fs::remove_file(&index);
+    result
 }
 
 fn names(list: &str) -> Vec<String> {
