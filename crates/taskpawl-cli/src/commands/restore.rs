@@ -113,10 +113,21 @@ fn place(app: &App, backup: &OpenBackup) -> Result<StorePlacement, CliError> {
                 .project
                 .clone()
                 .map_or_else(|| app.source().map(|source| source.new_id()), Ok)?;
-            Ok(initialize(&environment, &id, None)?)
+            let made = initialize(&environment, &id, None);
+            if let Err(PlacementError::Copied { original, .. }) = &made {
+                return Err(is_here(original));
+            }
+            Ok(made?)
         }
         known => Ok(known?),
     }
+}
+
+/// Returns the error for a backup of a project that is on this machine, too.
+fn is_here(original: &Path) -> CliError {
+    let original = clean(&original.display().to_string());
+    let hint = "restore it there with `--replace`, or make another store of it with `--store PATH`";
+    CliError::usage_with(format!("the project of this backup is in `{original}`"), hint)
 }
 
 fn check_kind(backup: &OpenBackup, location: &Location) -> Result<(), CliError> {

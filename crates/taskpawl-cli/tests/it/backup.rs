@@ -50,6 +50,21 @@ fn a_backup_goes_on_as_the_same_project_on_another_machine() {
 }
 
 #[test]
+fn a_backup_of_a_project_that_is_here_makes_no_copy_of_it() {
+    let cli = made(Cli::new());
+    cli.run(&["backup", "../app.backup"]).ok();
+    cli.shell("mkdir ../other");
+    let other = cli.path("other");
+    let refused = cli.run_in(&other, &["restore", "../app.backup"], "");
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("the project of this backup is in"),
+        "{refused}"
+    );
+    assert!(!other.join(".taskpawl").exists());
+    cli.run_in(&other, &["--store", "other.db", "restore", "../app.backup"], "").ok();
+}
+
+#[test]
 fn a_store_is_replaced_only_on_request_and_kept() {
     let cli = made(Cli::new());
     cli.run(&["backup", "../app.backup"]).ok();

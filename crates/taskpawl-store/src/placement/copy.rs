@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::discover::{self, DiscoveredProject};
+use super::discover;
 use super::project::{ProjectFile, StateRecord};
 use super::{Environment, PlacementError, StorePlacement, locate, state_directory};
 
@@ -28,18 +28,18 @@ pub(super) struct Since {
 ///
 /// # Errors
 /// [`PlacementError::Copied`] if the project also still exists at the recorded path.
-pub(super) fn since(found: &DiscoveredProject, state: &Path) -> Result<Since, PlacementError> {
+pub(super) fn since(file: &ProjectFile, project: &Path, state: &Path) -> Result<Since, PlacementError> {
     let record = StateRecord::read(state)?;
-    let record = record.unwrap_or_else(|| StateRecord::new(&found.file.id, &found.file.path));
-    if record.path == found.project {
+    let record = record.unwrap_or_else(|| StateRecord::new(&file.id, &file.path));
+    if record.path == project {
         return Ok(Since { moved_from: None, is_back: record.is_former });
     }
-    if record.copies.contains(&found.project) {
+    if record.copies.iter().any(|copy| copy == project) {
         return Ok(Since::default());
     }
-    let is_there = ProjectFile::exists(&record.path) && ProjectFile::read(&record.path)?.id == found.file.id;
+    let is_there = ProjectFile::exists(&record.path) && ProjectFile::read(&record.path)?.id == file.id;
     if is_there {
-        return Err(PlacementError::Copied { original: record.path, copy: found.project.clone() });
+        return Err(PlacementError::Copied { original: record.path, copy: project.to_owned() });
     }
     Ok(Since { moved_from: Some(record.path), is_back: false })
 }

@@ -143,7 +143,7 @@ fn place_of(environment: &Environment, found: DiscoveredProject) -> Result<Store
         return Ok(named_place(location, Rule::Project, Some(found), &directory));
     }
     let state = state_directory(environment)?.join(&found.file.id);
-    let Since { moved_from, is_back } = copy::since(&found, &state)?;
+    let Since { moved_from, is_back } = copy::since(&found.file, &found.project, &state)?;
     Ok(StorePlacement {
         location: Location::Sqlite(state.join("tasks.db")),
         rule: Rule::StateDirectory,
@@ -187,7 +187,10 @@ pub fn initialize(
         file.store = Some(store.to_owned());
     }
     if file.store.is_none() {
-        check_outside(&state_directory(environment)?, &project)?;
+        let state = state_directory(environment)?;
+        check_outside(&state, &project)?;
+        // A refusal leaves no file that makes the directory a copy.
+        copy::since(&file, &project, &state.join(&file.id))?;
     }
     file.write(&project)?;
     let environment =
