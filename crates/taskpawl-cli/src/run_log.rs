@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use taskpawl::model::insight::is_in_scope;
 use taskpawl::model::plan::{IncludedPlace, PlanTask, read_plan_file};
-use taskpawl::model::task::{PlanRecord, RunRecord, Task};
+use taskpawl::model::task::{PlanRecord, RunRecord, Status, Task};
 use taskpawl::model::value::TaskId;
+use taskpawl::model::view::{Query, read_task};
 use taskpawl::tools::Power;
 use taskpawl::{Manager, RunFilter, RunState, Taskpawl};
 use taskpawl_report::{Detail, Included, LogBuilder, Outcome, Printed, RunEnd, RunLog, SourceLine};
@@ -60,9 +62,49 @@ pub(crate) fn read(
     run: &RunRecord,
     included: &Included,
 ) -> Result<RunLog, CliError> {
-    let manager = plans.manager();
+    described(app, plans, builder(plans.manager(), run, included)?)
+}
+
+/// Reads the log of a run like [`read`], with the failures because of which it ended and that are older: a report without them would
+/// say less than the exit code.
+pub(crate) fn read_for_report(
+    app: &App,
+    plans: &Taskpawl,
+    run: &RunRecord,
+    included: &Included,
+) -> Result<RunLog, CliError> {
+    let mut builder = builder(plans.manager(), run, included)?;
+    for task in earlier_failures(plans.manager(), run)? {
+        builder.add_earlier_failure(&task);
+    }
+    described(app, plans, builder)
+}
+
+fn builder(manager: &Manager, run: &RunRecord, included: &Included) -> Result<LogBuilder, CliError> {
     let mut builder = LogBuilder::new(run, end_of(manager, run), included.clone());
     run_events::each(manager, run, |event| builder.take(event))?;
+    Ok(builder)
+}
+
+/// Returns the failed tasks in the scope of a run that ended before it did, and have not changed since.
+fn earlier_failures(manager: &Manager, run: &RunRecord) -> Result<Vec<Task>, CliError> {
+    let Some(end) = run.finished_at.filter(|_| run.exit == Some(1)) else { return Ok(Vec::new()) };
+    Ok(manager.read(|view| {
+        let mut failed = Vec::new();
+        for key in view.find(&Query { status: vec![Status::Failed], ..Query::default() })? {
+            let Some(task) = read_task(view, key)? else { continue };
+            if task.finished_at.unwrap_or(task.updated_at) <= end && is_in_scope(view, key, &run.scope)? {
+                failed.push(task);
+            }
+        }
+        Ok(failed)
+    })?)
+}
+
+/// Adds the facts that the history does not have.
+fn described(app: &App, plans: &Taskpawl, mut builder: LogBuilder) -> Result<RunLog, CliError> {
+    let manager = plans.manager();
+    let has_output = builder.included().has(Detail::Output);
     let ids: Vec<TaskId> = builder.ids().cloned().collect();
     let mut lines = PlanLines::new(app, manager);
     let mut room = MAX_OUTPUT;
@@ -73,7 +115,7 @@ pub(crate) fn read(
         if let Some(line) = lines.of(&task)? {
             builder.set_line(&id, line);
         }
-        if included.has(Detail::Output) && is_failure(&task) && room > 0 {
+        if has_output && is_failure(&task) && room > 0 {
             add_output(plans, &mut builder, &task, &mut room)?;
         }
     }

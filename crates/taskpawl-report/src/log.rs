@@ -358,6 +358,17 @@ impl LogBuilder {
         }
     }
 
+    /// Adds a failure of a task in the scope of the run that is older than the run, and counts for its end.
+    pub fn add_earlier_failure(&mut self, task: &Task) {
+        if self.places.contains_key(&task.id) {
+            return;
+        }
+        let error = task.error.as_deref().filter(|_| self.log.included.has(Detail::Errors));
+        let error = error.map(|error| self.log.included.text(error));
+        let log = self.task(&task.id);
+        (log.status, log.error) = (Status::Failed, error);
+    }
+
     fn task(&mut self, id: &TaskId) -> &mut TaskLog {
         let tasks = &mut self.log.tasks;
         let place = *self.places.entry(id.clone()).or_insert_with(|| {
@@ -365,6 +376,11 @@ impl LogBuilder {
             tasks.len() - 1
         });
         &mut tasks[place]
+    }
+
+    /// Returns the details that the log includes.
+    pub fn included(&self) -> &Included {
+        &self.log.included
     }
 
     /// Returns the ids of the tasks so far.

@@ -139,7 +139,7 @@ pub(super) fn write_all(
         return Ok(());
     }
     let run = plans.manager().run(run)?;
-    let log = run_log::read(app, plans, &run, &run_log::included(app, details)?)?;
+    let log = run_log::read_for_report(app, plans, &run, &run_log::included(app, details)?)?;
     targets.iter().try_for_each(|target| target.write(&log))
 }
 

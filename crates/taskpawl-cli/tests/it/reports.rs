@@ -31,6 +31,27 @@ fn read(cli: &Cli, name: &str) -> String {
 }
 
 #[test]
+fn a_report_has_the_older_failures_because_of_which_a_run_ends() {
+    let cli = Cli::new().with_programs();
+    let list = "${{ range(tasks.a.result.stdout) }}";
+    cli.file(
+        "plan.yaml",
+        &format!(
+            "name: p\ntasks: [{{id: a, run: echo x}}, {{id: b, needs: a, forEach: '{list}', run: 'true'}}]"
+        ),
+    );
+    assert_eq!(cli.run(&["run-all-ready", "plan.yaml"]).code, Some(1));
+    // With --retry-failed the list is evaluated again, and fails, before the run begins.
+    for more in [&[][..], &["--retry-failed"]] {
+        let args = ["run-all-ready", "plan.yaml", "--report", "junit=j.xml"];
+        let run = cli.run(&[&args[..], more].concat());
+        assert_eq!(run.code, Some(1), "{run}");
+        let report = read(&cli, "j.xml");
+        assert!(report.contains("tests=\"1\" failures=\"1\"") && report.contains("line=\"2\""), "{report}");
+    }
+}
+
+#[test]
 fn a_run_writes_its_reports_and_a_later_command_the_same() {
     let cli = with_plan();
     let run = cli.run(&[

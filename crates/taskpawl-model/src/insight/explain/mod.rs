@@ -12,6 +12,7 @@ pub use ready::{
     ReadyList, ReadyPart, ReadyTask, UnrunnableTask, explain_ready, ready_part, unrunnable_task,
 };
 pub use reason::{Reason, Role};
+pub use state::is_in_scope;
 
 pub(crate) use explanation::first_cause;
 pub(crate) use state::block_text;

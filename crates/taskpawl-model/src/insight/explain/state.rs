@@ -137,7 +137,7 @@ fn reason_of_ready(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskR
     }
     let mut taker: Option<RunId> = None;
     for run in runs {
-        if taker.is_none() && is_in_scope(view, node, &run.scope)? {
+        if taker.is_none() && is_in_scope(view, node.key, &run.scope)? {
             taker = Some(run.id);
         }
     }
@@ -164,8 +164,11 @@ pub(super) fn lacking(
 }
 
 /// Returns whether a run restricted to these selectors takes a task.
-fn is_in_scope(view: &dyn View, node: &Node, scope: &[String]) -> ViewResult<bool> {
-    let mut above = Some(node.key);
+///
+/// # Errors
+/// The store cannot be read.
+pub fn is_in_scope(view: &dyn View, key: Key, scope: &[String]) -> ViewResult<bool> {
+    let mut above = Some(key);
     while let Some(key) = above {
         let Some(task) = view.task(key)? else { return Ok(false) };
         let is_meant = |word: &String| match word.split_once(':') {
