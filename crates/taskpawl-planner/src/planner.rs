@@ -104,6 +104,14 @@ pub struct TokenUsage {
 }
 
 impl TokenUsage {
+    /// Describes the consumption; empty if the planner does not report it.
+    pub fn described(&self) -> String {
+        let tokens = format!("{} input and {} output tokens", self.input, self.output);
+        let tokens = (self.input > 0 || self.output > 0).then_some(tokens);
+        let cost = self.cost.map(|cost| format!("${cost:.4}"));
+        tokens.into_iter().chain(cost).collect::<Vec<_>>().join(", ")
+    }
+
     /// Adds the consumption of another request.
     pub fn add(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);

@@ -29,8 +29,11 @@ impl Planning {
     /// Returns the record as data.
     pub fn to_json(&self) -> Value {
         let TokenUsage { input, output, cost } = self.usage;
-        let mut data =
-            json!({"by": self.planner, "turns": self.turns, "inputTokens": input, "outputTokens": output});
+        let mut data = json!({"by": self.planner, "turns": self.turns});
+        // A planner that reports no tokens used some, too.
+        if input > 0 || output > 0 {
+            (data["inputTokens"], data["outputTokens"]) = (json!(input), json!(output));
+        }
         if let Some(cost) = cost {
             data["cost"] = json!(cost);
         }

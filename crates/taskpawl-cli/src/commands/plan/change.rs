@@ -15,13 +15,14 @@ use taskpawl_text::error_chain;
 
 use super::asking::{self, Asking};
 use super::checking::explain_tool;
+use super::new::spent;
 use crate::app::App;
 use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;
 use crate::output::write_err;
 use crate::planner::Configured;
 use crate::shown::{Shown, shown};
-use crate::text::{clean, count, style};
+use crate::text::{clean, style};
 
 /// Names of the callers in messages.
 const REPAIR: &str = "plan repair";
@@ -211,12 +212,7 @@ fn change(
 /// Shows a change, and applies it after a yes.
 fn settle(app: &App, is_yes: bool, planner: &str, change: &PlanChange) -> Result<Ended, CliError> {
     let out = app.out();
-    let usage = change.proposal.usage;
-    let answers = count(u64::from(change.proposal.turns), "answer");
-    out.remark(&format!(
-        "changed by `{planner}` in {answers}: {} input and {} output tokens",
-        usage.input, usage.output
-    ));
+    out.remark(&spent("changed", planner, change.proposal.turns, change.proposal.usage));
     if !out.is_json {
         out.print(shown_difference(app, change))?;
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use taskpawl::model::advice::Hint;
 use taskpawl::model::task::Origin;
 use taskpawl::{CheckOptions, RunVariables};
-use taskpawl_planner::{Document, MAX_DOCUMENT_BYTES, Planning, Prompt, Proposal, plan_text};
+use taskpawl_planner::{Document, MAX_DOCUMENT_BYTES, Planning, Prompt, Proposal, TokenUsage, plan_text};
 
 use super::asking::{self, Asking};
 use super::checking::{checker, explain_tool};
@@ -127,18 +127,19 @@ fn documents(args: &New) -> Result<Vec<Document>, CliError> {
     Ok(documents)
 }
 
+/// Returns the line about the answers of a planner.
+pub(super) fn spent(verb: &str, planner: &str, turns: u32, usage: TokenUsage) -> String {
+    let usage = usage.described();
+    let usage = if usage.is_empty() { usage } else { format!(": {usage}") };
+    format!("{verb} by `{planner}` in {}{usage}", count(u64::from(turns), "answer"))
+}
+
 fn finish(app: &App, args: &New, planner: &str, proposal: &Proposal) -> Result<ExitCode, CliError> {
     let Proposal { plan, turns, requests, usage } = proposal;
     let planning = Planning { planner: planner.to_owned(), turns: *turns, usage: *usage };
     let text = plan_text(plan, &planning);
     let out = app.out();
-    let cost = usage.cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
-    let answers = count(u64::from(*turns), "answer");
-    let spent = format!(
-        "planned by `{planner}` in {answers}: {} input and {} output tokens{cost}",
-        usage.input, usage.output
-    );
-    out.remark(&spent);
+    out.remark(&spent("planned", planner, *turns, *usage));
     let mut made =
         Made { text: &text, planning: planning.to_json(), requests: *requests, file: None, applied: None };
     if let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") {
