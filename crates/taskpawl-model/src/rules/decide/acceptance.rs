@@ -6,7 +6,7 @@
 use super::approval::{Asking, Open};
 use super::fields::invalid;
 use super::rework::{MAX_FOUND_BYTES, agent_of};
-use super::verdict::{ApprovalAnswer, plain};
+use super::verdict::{ApprovalAnswer, NO_REASON, plain};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::asked::Rework;
 use crate::task::question::{AskedResult, hash_of_results};
@@ -81,7 +81,8 @@ impl Draft<'_> {
     }
 
     pub(super) fn reject_result(&mut self, key: Key, reason: String) -> Decided<()> {
-        let error = format!("the result was rejected: {reason}");
+        let why = if reason == NO_REASON { String::new() } else { format!(": {reason}") };
+        let error = format!("the result was rejected{why}");
         let state = TaskStatus::Failed { error, class: Some(FailureClass::Reported) };
         self.set_state(key, state, Cause::Reject, Some(reason))
     }

@@ -21,6 +21,9 @@ use serde_json::Value;
 /// Shortest accepted prefix of a hash.
 const SHORT_HASH: usize = 8;
 
+/// The text of a rejection without a reason.
+pub(super) const NO_REASON: &str = "rejected";
+
 /// Content of an approval.
 pub(super) struct ApprovalAnswer<'a> {
     pub(super) answer: &'a Option<Value>,
@@ -184,7 +187,7 @@ impl Draft<'_> {
             for below in self.subtree(key)? {
                 self.refuse_taking(below)?;
             }
-            self.reject_one(key, reason.unwrap_or("rejected"))?;
+            self.reject_one(key, reason.unwrap_or(NO_REASON))?;
             self.answer.tasks.push(self.id(key)?);
         }
         Ok(())
