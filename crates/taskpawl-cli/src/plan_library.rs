@@ -100,13 +100,11 @@ impl Directories {
             Ok(plans) => plans,
             Err(error) => return Err(IncludeError::Unreadable { file: name, why: error_chain(&error) }),
         };
-        match plans.iter().find(|plan| plan.name == name) {
-            Some(plan) => Ok(NamedPlanText { path: plan.path.clone(), text: plan.text.clone() }),
-            None => {
-                let near = nearest(&name, plans.iter().map(|plan| plan.name.as_str())).map(str::to_owned);
-                Err(IncludeError::Unnamed { name, near })
-            }
+        if let Some(plan) = plans.iter().find(|plan| plan.name == name) {
+            return Ok(NamedPlanText { path: plan.path.clone(), text: plan.text.clone() });
         }
+        let near = nearest(&name, plans.iter().map(|plan| plan.name.as_str())).map(str::to_owned);
+        Err(IncludeError::Unnamed { name, near })
     }
 }
 
