@@ -51,7 +51,7 @@ fn a_backup_goes_on_as_the_same_project_on_another_machine() {
 
 #[test]
 fn a_backup_of_a_project_that_is_here_makes_no_copy_of_it() {
-    let cli = made(Cli::new());
+    let cli = made(Cli::without_store());
     cli.run(&["backup", "../app.backup"]).ok();
     cli.shell("mkdir ../other");
     let other = cli.path("other");

@@ -42,7 +42,7 @@ fn type_of(expr: &Expr) -> Option<ParamType> {
 fn type_of_name(name: &Name) -> Option<ParamType> {
     match name {
         Name::Index | Name::Attempt => Some(ParamType::Integer),
-        Name::Task { field: TaskField::Status, .. } => Some(ParamType::String),
+        Name::Task { field: TaskField::Status, .. } | Name::Variable(_) => Some(ParamType::String),
         Name::Task { field: TaskField::Results, .. } => Some(ParamType::Array),
         Name::Task {
             field: TaskField::Context(_) | TaskField::Result | TaskField::Artifact(_) | TaskField::Error,
@@ -50,7 +50,6 @@ fn type_of_name(name: &Name) -> Option<ParamType> {
         }
         | Name::Param(_)
         | Name::Context(_)
-        | Name::Variable(_)
         | Name::Item => None,
     }
 }

@@ -110,7 +110,7 @@ tasks:
     );
     assert_eq!(
         *args(&all, "a"),
-        json!({"value": {"of": "${{ (tasks.lint.result.stdout) }}", "code": "${{ tasks['a.lint'].result.exitCode }}"}})
+        json!({"value": {"of": "${{ ((tasks.lint.result.stdout) | typed('string', 'package')) }}", "code": "${{ tasks['a.lint'].result.exitCode }}"}})
     );
     // The defaults of each plan hold for its own tasks.
     assert_eq!((&all["a.lint"]["timeout"], &all["end"]["timeout"]), (&json!(null), &json!("5m")));
