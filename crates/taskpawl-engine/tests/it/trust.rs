@@ -302,6 +302,47 @@ async fn conditions_and_lists_of_models_ask_like_their_values() {
     assert_eq!(states(&lab), "a=done b=blocked{approval} c=done m=done");
 }
 
+/// A model gives the value by which a call or a task is skipped, or a list is empty. Another task reads that.
+#[tokio::test]
+async fn the_outcome_of_a_condition_is_as_trusted_as_the_values_that_it_read() {
+    const DECIDED: &str = "
+- {id: m}
+- {id: n, needs: m, call: {ok: {}}}
+- {id: task, needs: [m, n], when: tasks.m.result.go, call: {log: {message: x}}}
+- {id: call, needs: m, calls: [{id: one, toolName: log, args: {message: x}, when: tasks.m.result.go}]}
+- {id: list, needs: m, forEach: {in: tasks.m.result.list}, call: {log: {message: x}}}
+- {id: above, needs: [m, n], when: tasks.m.result.go, subtasks: [{id: below, call: {log: {message: x}}}]}
+";
+    const READERS: &[(&str, &str)] = &[
+        ("task", "tasks.task.status == 'skipped'"),
+        ("task", "tasks.task.result == none"),
+        ("task", "tasks.task.results == [none]"),
+        ("task", "tasks.task.context.c1 == none"),
+        ("task", "tasks.task.artifacts.a is undefined"),
+        ("call", "tasks.call.context.one == none"),
+        ("call", "tasks.call.result == none"),
+        ("list", "tasks.list.results | length == 0"),
+        ("list", "tasks.list.status == 'done'"),
+        ("below", "tasks.below.status == 'skipped'"),
+    ];
+    let mut plan = format!("tasks:{DECIDED}");
+    for (number, (needs, when)) in READERS.iter().enumerate() {
+        writeln!(plan, "- {{id: r{number}, needs: {needs}, when: \"{when}\", call: {{ok: {{}}}}}}").unwrap();
+    }
+    for (is_of_model, expected) in [(true, "blocked{approval}"), (false, "done")] {
+        let lab = gated(&plan);
+        let manager = if is_of_model { mcp(&lab) } else { person(&lab) };
+        let result = Some(json!({"go": false, "list": []}));
+        manager.done(&["m".to_owned()], Ending { result, ..Ending::default() }).unwrap();
+        lab.run_jobs(4).await;
+        let states = states(&lab);
+        for (number, (_, when)) in READERS.iter().enumerate() {
+            let state = format!("r{number}={expected}");
+            assert!(states.split(' ').any(|one| one == state), "{when}, of a model: {is_of_model}: {states}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_value_that_a_person_confirms_is_trusted() {
     let lab = gated("tasks: [{id: a, context: {v: x}, call: {ok: {n: '${{ context.v }}'}}}]");

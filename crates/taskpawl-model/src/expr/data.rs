@@ -62,6 +62,8 @@ pub struct TaskData {
     pub error: Option<String>,
     /// The origin of its status and its error, if a model took part in them.
     pub end_from: Option<Origin>,
+    /// The origin of the values by which it has no results, or as many as it has, if a model gave one of them.
+    pub outcome_from: Option<Origin>,
 }
 
 impl Data {
@@ -93,9 +95,14 @@ impl TaskData {
     fn origin_of(&self, field: &TaskField) -> Option<Origin> {
         match field {
             TaskField::Context(name) => self.context_from.get(name)?.origin,
-            TaskField::Artifact(name) => self.artifacts_from.get(name)?.origin,
+            TaskField::Artifact(name) => match self.artifacts_from.get(name) {
+                Some(from) => from.origin,
+                None => self.outcome_from,
+            },
             TaskField::Result => self.result_from.origin,
-            TaskField::Results => self.results_from.iter().filter_map(|from| from.origin).max(),
+            TaskField::Results => {
+                self.results_from.iter().filter_map(|from| from.origin).max().max(self.outcome_from)
+            }
             TaskField::Status | TaskField::Error => self.end_from,
         }
     }

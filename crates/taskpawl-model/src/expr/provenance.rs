@@ -20,6 +20,12 @@ impl Provenance {
     pub fn is_plain(&self) -> bool {
         self.cut.is_none() && self.origin.is_none()
     }
+
+    /// Returns the provenance of a value that also depends on one of this origin.
+    pub(crate) fn lowered(mut self, origin: Option<Origin>) -> Self {
+        self.origin = self.origin.max(origin);
+        self
+    }
 }
 
 /// The provenance of the values in a map, by name. Values without one are absent.

@@ -33,7 +33,8 @@ pub(crate) fn data(
     let mut data = Data { attempt: record.body.attempt, ..Data::default() };
     if !used.context.is_empty() {
         data.context = context(record, calls);
-        data.context_from = context_from(record, calls.iter().filter(|call| call.body.status.is_settled()));
+        let settled = calls.iter().filter(|call| call.body.status.is_settled());
+        data.context_from = context_from(record, settled, provenance);
         data.kept_bytes += kept_bytes(calls);
     }
     if !used.params.is_empty()
@@ -77,7 +78,12 @@ fn task_data(
     used: TaskUse,
 ) -> ViewResult<Option<(TaskData, u64)>> {
     let Some(record) = view.task(key)? else { return Ok(None) };
-    let end_from = if used.end { end_from(view, key, &record)? } else { None };
+    let decided_from = decided_from(view, key, &record)?;
+    let end_from = if used.end { end_from(view, key, &record)?.max(decided_from) } else { None };
+    // Without results, their absence is the outcome of the condition; the length of a list is that of its author.
+    let is_decided = record.spec.for_each.is_some() || !has_results(&record);
+    let outcome_from = decided_from.filter(|_| is_decided);
+    let of_call = |call: &CallRecord| provenance(call).lowered(outcome_from);
     let needs_calls = used.outcome || (used.results && record.spec.for_each.is_none());
     let calls = if needs_calls { view.calls(key)? } else { Vec::new() };
     let mut kept = kept_bytes(&calls);
@@ -90,7 +96,7 @@ fn task_data(
             let of_work = || calls.iter().filter(|call| call.spec.part() == CallPart::Work);
             (
                 Some(of_work().map(|call| result_of_call(&record, call)).collect()),
-                of_work().map(provenance).collect(),
+                of_work().map(of_call).collect(),
             )
         }
     };
@@ -103,21 +109,39 @@ fn task_data(
     };
     let data = TaskData {
         context: context_of_other(&record, &calls),
-        context_from: context_from(&record, calls.iter()),
+        context_from: context_from(&record, calls.iter(), of_call),
         artifacts: artifacts(&record, &calls).map(|(name, _, value)| (name, value)).collect(),
         artifacts_from: artifacts(&record, &calls)
             .map(|(name, from, _)| (name, from))
             .filter(|(_, from)| !from.is_plain())
             .collect(),
         result: result(&record, &calls),
-        result_from: result_from(&record, &calls),
+        result_from: result_from(&record, &calls).lowered(outcome_from),
         results,
         results_from,
         status: record.body.state.status(),
         error,
         end_from,
+        outcome_from,
     };
     Ok(Some((data, kept)))
+}
+
+/// Returns the origin of the values from models that decided whether a task ran, or how many items it has: those that its own
+/// condition and list read, and those of the tasks above.
+fn decided_from(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    key: Key,
+    record: &TaskRecord,
+) -> ViewResult<Option<Origin>> {
+    let origin = |record: &TaskRecord| record.decided_by().iter().map(|value| value.origin).max();
+    let mut decided = origin(record);
+    let mut above = view.node(key)?.and_then(|node| node.parent);
+    while let Some(key) = above {
+        decided = decided.max(view.task(key)?.as_ref().and_then(origin));
+        above = view.node(key)?.and_then(|node| node.parent);
+    }
+    Ok(decided)
 }
 
 /// Returns the origin of the status and the error of a task, if a model reported them or took part in one of its calls.
@@ -201,11 +225,15 @@ fn provenance(call: &CallRecord) -> Provenance {
 
 /// Returns the provenance of context values that are cut or untrusted. Results of calls hide older values of the same
 /// name.
-fn context_from<'c>(record: &TaskRecord, calls: impl Iterator<Item = &'c CallRecord>) -> Provenances {
+fn context_from<'c>(
+    record: &TaskRecord,
+    calls: impl Iterator<Item = &'c CallRecord>,
+    of_call: impl Fn(&CallRecord) -> Provenance,
+) -> Provenances {
     let origins = record.body.origins.iter().flat_map(|origins| &origins.context);
     let by_hand = |origin: &Origin| Provenance { cut: None, origin: Some(*origin) };
     let mut all: Provenances = origins.map(|(name, origin)| (name.clone(), by_hand(origin))).collect();
-    all.extend(calls.map(|call| (name_of(call), provenance(call))));
+    all.extend(calls.map(|call| (name_of(call), of_call(call))));
     all.retain(|_, provenance| !provenance.is_plain());
     all
 }

@@ -116,12 +116,13 @@ impl Draft<'_> {
         let now = self.now();
         let fingerprint = self.look_at(key)?.body.progress.fingerprint.clone();
         if let Some(fingerprint) = fingerprint {
-            let calls = self.calls(key)?.iter();
-            let results = calls.filter(|call| call.body.status == CallStatus::Succeeded);
+            let calls = self.calls(key)?;
+            let results = calls.iter().filter(|call| call.body.status == CallStatus::Succeeded);
             let cut = results.clone().filter_map(|call| Some((call.id.clone(), *call.body.cut.clone()?)));
             let cut: BTreeMap<_, _> = cut.collect();
+            // Also of skipped calls: a model may have given a value that its condition read.
             let inserted =
-                results.clone().filter_map(|call| Some((call.id.clone(), *call.body.inserted.clone()?)));
+                calls.iter().filter_map(|call| Some((call.id.clone(), *call.body.inserted.clone()?)));
             let inserted: BTreeMap<_, _> = inserted.collect();
             let results: BTreeMap<_, _> =
                 results.map(|call| (call.id.clone(), call.body.result.clone().unwrap_or_default())).collect();

@@ -54,23 +54,34 @@ impl Draft<'_> {
         }
         let mut decided = Vec::new();
         if let Some(when) = &record.spec.when {
-            match flow::holds(self, record, &self.known_calls(key)?, when)? {
-                Ok(Evaluated { value: true, untrusted }) => decided = untrusted,
-                Ok(Evaluated { value: false, .. }) => return self.skip_by_condition(key, when),
+            let holds = match flow::holds(self, record, &self.known_calls(key)?, when)? {
+                Ok(Evaluated { value, untrusted }) => {
+                    decided = untrusted;
+                    value
+                }
                 Err(problem) => return self.fail_to_open(key, "when", problem),
-            }
+            };
             add_values(&mut decided, record.field_of_model("when"));
+            if !holds {
+                // Other tasks may read that it was skipped, which then is the word of these authors.
+                self.decide_by(key, decided)?;
+                return self.skip_by_condition(key, when);
+            }
         }
         // The condition comes before the approval, so that no approval is requested for a skipped task. The list comes
         // last, because it may read the answer.
-        self.decide_by(key, decided)?;
+        self.decide_by(key, decided.clone())?;
         if !self.ask_approval(key, None)? {
             return Ok(false);
         }
         if let Some(for_each) = &record.spec.for_each {
             let list = flow::list(self, record, &self.known_calls(key)?, for_each)?;
             let is_known = match list {
-                Ok(list) => self.expand(key, list)?,
+                Ok(list) => {
+                    add_values(&mut decided, flow::values_of_list(record, list.untrusted.clone()));
+                    self.decide_by(key, decided)?;
+                    self.expand(key, list)?
+                }
                 Err(problem) => return self.fail_to_open(key, "forEach", problem),
             };
             match is_known.map_err(Problem::from) {

@@ -15,7 +15,7 @@ use crate::task::policy_hook::{PolicyDecision, requested};
 use crate::task::record::{CallBody, CallError, CallRecord, TaskRecord};
 use crate::task::spec::{CallPart, Mode, Repeat};
 use crate::task::status::{BlockedReason, CallStatus, Cause, TaskStatus};
-use crate::task::trust::add_values;
+use crate::task::trust::{UntrustedValue, add_values};
 use crate::task::wait::{WAIT_TOOL, WaitingFor};
 use crate::value::Key;
 use crate::value::Timestamp;
@@ -166,7 +166,9 @@ impl Draft<'_> {
         if let Some(when) = &call.spec.when {
             match flow::holds(self, record, &calls, when)? {
                 Ok(Evaluated { value: true, untrusted }) => inserted = untrusted,
-                Ok(Evaluated { value: false, .. }) => return self.skip_call(key, record, position),
+                Ok(Evaluated { value: false, untrusted }) => {
+                    return self.skip_call(key, record, position, untrusted);
+                }
                 Err(problem) => {
                     return self.fail_unevaluated(key, record, position, problem.of("when"));
                 }
@@ -313,12 +315,29 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn skip_call(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<Step> {
+    /// Skips a call whose condition is false. Values from models that the condition read stay recorded: other expressions may read that
+    /// the call has no result.
+    fn skip_call(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        position: usize,
+        read: Vec<UntrustedValue>,
+    ) -> Decided<Step> {
         let now = self.now();
+        let inserted = (!read.is_empty()).then(|| Box::new(read));
         let call = self.update_call(key, position, |call| {
             let CallBody { attempts, failures, emitted, .. } = std::mem::take(&mut *call.body);
             let (status, finished_at) = (CallStatus::Skipped, Some(now));
-            *call.body = CallBody { status, attempts, failures, emitted, finished_at, ..CallBody::default() };
+            *call.body = CallBody {
+                status,
+                attempts,
+                failures,
+                emitted,
+                finished_at,
+                inserted,
+                ..CallBody::default()
+            };
         })?;
         self.emit_ended(key, record, &call)?;
         Ok(Step::Skipped)
