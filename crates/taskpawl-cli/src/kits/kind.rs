@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use taskpawl::tools::NamedGrant;
 
 use crate::context::Context;
+use crate::files::read_file;
 
 /// A kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,9 +147,11 @@ fn public(context: &Context, directory: &str, names: &[&str]) -> Vec<NamedGrant>
 
 /// Returns the hosts of the project's git remotes. Programs cannot write the file that names them.
 fn remotes(context: &Context) -> Result<Vec<NamedGrant>, String> {
-    let root = &context.place().map_err(|error| error.to_string())?.root;
-    let text =
-        fs::read_to_string(root.join(".git/config")).map_err(|_| "the project is no git repository")?;
+    remotes_of(&context.place().map_err(|error| error.to_string())?.root)
+}
+
+fn remotes_of(root: &Path) -> Result<Vec<NamedGrant>, String> {
+    let text = read_file(&root.join(".git/config")).map_err(|_| "the project is no git repository")?;
     let urls = text.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;
         matches!(key.trim(), "url" | "pushurl").then(|| value.trim())
@@ -193,6 +196,20 @@ mod tests {
         ] {
             assert_eq!(host_of(url).as_deref(), host, "{url}");
         }
+    }
+
+    #[test]
+    fn the_configuration_of_git_is_read_only_if_it_is_a_file() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join(".git/config");
+        fs::create_dir(dir.path().join(".git")).unwrap();
+        mknodat(CWD, &config, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(remotes_of(dir.path()).unwrap_err(), "the project is no git repository");
+        fs::remove_file(&config).unwrap();
+        fs::write(&config, "[remote \"origin\"]\n\turl = https://git.example.org/a\n").unwrap();
+        assert_eq!(remotes_of(dir.path()).unwrap(), ["host:git.example.org:443".parse().unwrap()]);
     }
 
     #[test]

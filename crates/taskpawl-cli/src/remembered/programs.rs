@@ -2,14 +2,16 @@
 //! decide what an approved `sh build.sh` does.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use taskpawl::model::task::AskedCall;
-use taskpawl::tools::content_hash;
+use taskpawl::tools::{content_hash, open_file};
+
+use crate::files::read_bytes;
 
 /// The largest program whose content is compared, in bytes. A larger one counts as changed at each run.
 const MAX_BYTES: u64 = 64 << 20;
@@ -62,7 +64,7 @@ pub(super) fn hash(root: &Path, path: &str) -> Option<String> {
     if size > MAX_BYTES {
         return Some(String::new());
     }
-    fs::read(path).ok().map(|bytes| content_hash(&bytes))
+    read_bytes(&path).ok().map(|bytes| content_hash(&bytes))
 }
 
 /// Returns the words of the programs and arguments that a call names.
@@ -100,7 +102,7 @@ fn is_program(path: &Path) -> bool {
     }
     let starts_as_script = || {
         let mut start = [0; 2];
-        File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!"
+        open_file(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!"
     };
     metadata.permissions().mode() & 0o111 != 0 || starts_as_script()
 }

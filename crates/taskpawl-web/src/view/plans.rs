@@ -1,5 +1,5 @@
-use std::fs::File;
 use std::io::Read as _;
+use std::path::Path;
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -7,6 +7,7 @@ use taskpawl::model::command::ApplyReport;
 use taskpawl::model::plan::{Plan, expand_plan, read_plan_file};
 use taskpawl::model::task::PlanRecord;
 use taskpawl::model::value::TaskId;
+use taskpawl::tools::open_file;
 use taskpawl::{ApplyOptions, PlanDirectory};
 
 use super::part;
@@ -86,13 +87,19 @@ pub(super) fn file(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     })
 }
 
+/// Reads a text. A pipe in the place of a file would hold this thread until it has a writer, so it is not opened.
+fn text_of(path: &Path) -> Result<String, &'static str> {
+    let file = open_file(path).map_err(|_| "The file cannot be read any more.")?;
+    let mut text = String::new();
+    file.take(MAX_BYTES).read_to_string(&mut text).map_err(|_| "The file is no text any more.")?;
+    Ok(text)
+}
+
 /// Reads the file of a plan. Only a file that is a plan is shown: another file may have taken its place.
 fn read(page: &Page, record: &PlanRecord) -> Result<(String, Plan), &'static str> {
     let place = page.options.root.as_deref().zip(record.path.as_deref());
     let (root, path) = place.ok_or("The plan has no file in this project.")?;
-    let file = File::open(root.join(path)).map_err(|_| "The file cannot be read any more.")?;
-    let mut text = String::new();
-    file.take(MAX_BYTES).read_to_string(&mut text).map_err(|_| "The file is no text any more.")?;
+    let text = text_of(&root.join(path))?;
     let mut files = PlanDirectory::of_file(root, &root.join(path));
     if let Some(names) = &page.options.plan_names {
         files = files.with_names(names.clone());
@@ -140,5 +147,23 @@ fn shown(text: &str) -> Markup {
     html! {
         pre tabindex="0" { (part::text(&text[..end])) }
         @if end < text.len() { p.quiet { "and " (text.len() - end) " bytes more" } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_plan_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("plan.yaml");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert_eq!(text_of(&path), Err("The file cannot be read any more."));
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "tasks: []").unwrap();
+        assert_eq!(text_of(&path).as_deref(), Ok("tasks: []"));
     }
 }
