@@ -332,10 +332,10 @@ impl Draft<'_> {
             *call.body = CallBody {
                 status,
                 attempts,
+                inserted,
                 failures,
                 emitted,
                 finished_at,
-                inserted,
                 ..CallBody::default()
             };
         })?;
