@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use taskpawl_json::{JsonError, JsonFault, push_index, push_key};
+use taskpawl_json::{JsonError, JsonFault, PathStep, path_text};
 use taskpawl_model::advice::Hint;
 
 /// An error in a file, with its position and a hint.
@@ -31,18 +31,9 @@ pub(crate) struct Position {
     pub(crate) line: Option<u32>,
     pub(crate) record: String,
     /// The way to the record from the root of a JSON file. Its line is only looked up if it is needed.
-    pub(crate) path: Vec<Step>,
+    pub(crate) path: Vec<PathStep>,
     /// Duplicate keys and inexact numbers anywhere in the file. They only make the record faulty that has them.
     pub(crate) json_faults: Arc<Vec<JsonFault>>,
-}
-
-/// A step into a JSON value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Into a field.
-    Field(String),
-    /// Into an element of a list.
-    Element(usize),
 }
 
 impl Position {
@@ -53,8 +44,8 @@ impl Position {
     /// Returns the position of an element of a list in the field `name`.
     pub(crate) fn element(&self, name: Option<&str>, place: usize, record: impl Into<String>) -> Self {
         let mut path = self.path.clone();
-        path.extend(name.map(|name| Step::Field(name.to_owned())));
-        path.push(Step::Element(place));
+        path.extend(name.map(|name| PathStep::Key(name.into())));
+        path.push(PathStep::Index(place));
         Self { record: record.into(), path, ..self.clone() }
     }
 
@@ -92,51 +83,25 @@ impl Position {
 
     /// Returns the error for the first duplicate key or inexact number in the record, apart from its fields `apart`.
     pub(crate) fn json_fault_in(&self, apart: &[&str]) -> Option<FormatError> {
-        if self.json_faults.is_empty() {
-            return None;
-        }
-        let own = self.json_path();
-        let is_apart = |fault: &JsonFault| {
-            apart.iter().any(|field| {
-                let mut path = own.clone();
-                push_key(&mut path, field);
-                below(&fault.path, &path).is_some()
-            })
-        };
-        let mut found = self.json_faults.iter().filter_map(|fault| Some((fault, below(&fault.path, &own)?)));
-        let (fault, field) = found.find(|(fault, _)| !is_apart(fault))?;
-        let error = self.json_fault(fault, 1);
-        Some(FormatError { field: field.trim_start_matches('.').to_owned(), ..error })
-    }
-
-    /// Returns the way to the record as JSON faults show it.
-    fn json_path(&self) -> String {
-        let mut path = String::new();
-        for step in &self.path {
-            match step {
-                Step::Field(name) => push_key(&mut path, name),
-                Step::Element(place) => push_index(&mut path, *place),
-            }
-        }
-        path
+        let is_apart =
+            |rest: &[PathStep]| matches!(rest.first(), Some(PathStep::Key(key)) if apart.contains(&&**key));
+        let (fault, rest) = self.json_faults.iter().find_map(|fault| {
+            let rest = fault.path.strip_prefix(self.path.as_slice())?;
+            (!is_apart(rest)).then_some((fault, rest))
+        })?;
+        Some(FormatError { field: path_text(rest), ..self.json_fault(fault, 1) })
     }
 
     pub(crate) fn json_fault(&self, fault: &JsonFault, first: u32) -> FormatError {
         let line = first.saturating_add(fault.at.line - 1);
         let place = Self { line: Some(line), ..self.clone() };
-        place.error(&fault.path, fault.problem.to_string(), "correct the file")
+        place.error(&path_text(&fault.path), fault.problem.to_string(), "correct the file")
     }
 }
 
-/// Returns the rest of a path below another one.
-fn below<'p>(path: &'p str, above: &str) -> Option<&'p str> {
-    let rest = path.strip_prefix(above)?;
-    (above.is_empty() || rest.is_empty() || rest.starts_with(['.', '['])).then_some(rest)
-}
-
-/// Returns true if a path of a JSON fault leads into an element of a list.
-pub(crate) fn is_in_list(path: &str) -> bool {
-    path.as_bytes().windows(2).any(|pair| pair[0] == b'[' && pair[1].is_ascii_digit())
+/// Returns true if a path leads into an element of a list.
+pub(crate) fn is_in_list(path: &[PathStep]) -> bool {
+    path.iter().any(|step| matches!(step, PathStep::Index(_)))
 }
 
 fn place(error: &FormatError) -> String {

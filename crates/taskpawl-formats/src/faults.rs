@@ -1,6 +1,8 @@
 //! Faulty records: they are left out and listed, and do not refuse the others.
 
-use crate::error::{FormatError, Position, Step};
+use taskpawl_json::PathStep;
+
+use crate::error::{FormatError, Position};
 use crate::files::Files;
 use crate::json_text::{Document, ast, span};
 use crate::reading::LeftOut;
@@ -15,7 +17,7 @@ pub(crate) struct Faults {
 struct Fault {
     error: FormatError,
     /// The way to the record in a JSON file.
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     /// The position of the record with the same id that counts.
     first: Option<Position>,
 }
@@ -43,7 +45,7 @@ impl Faults {
         // A large file is only parsed for the lines of its faults if it has some.
         let document = if has_paths { Document::parse(text).ok() } else { None };
         let lines = document.as_ref().map(|document| Lines::of(document.text()));
-        let line = |path: &[Step]| {
+        let line = |path: &[PathStep]| {
             let root = document.as_ref().filter(|_| !path.is_empty())?.root()?;
             Some(lines.as_ref()?.line_of(start_of(root, path)?))
         };
@@ -73,15 +75,15 @@ fn left_out(error: FormatError, line: Option<u32>) -> LeftOut {
 }
 
 /// Returns the first byte of the value that a path leads to.
-fn start_of(root: &ast::Value<'_>, path: &[Step]) -> Option<usize> {
+fn start_of(root: &ast::Value<'_>, path: &[PathStep]) -> Option<usize> {
     let mut node = root;
     for step in path {
         node = match (step, node) {
-            (Step::Field(name), ast::Value::Object(object)) => {
+            (PathStep::Key(name), ast::Value::Object(object)) => {
                 // Of equal keys the last one counts, as in the value that was read.
-                &object.properties.iter().rev().find(|field| field.name.as_str() == name)?.value
+                &object.properties.iter().rev().find(|field| field.name.as_str() == &**name)?.value
             }
-            (Step::Element(place), ast::Value::Array(array)) => array.elements.get(*place)?,
+            (PathStep::Index(place), ast::Value::Array(array)) => array.elements.get(*place)?,
             _ => return None,
         };
     }

@@ -11,7 +11,7 @@ mod position;
 mod scanner;
 
 pub use number::{exact_number, whole_number};
-pub use path::{push_index, push_key, shortened};
+pub use path::{PathStep, path_text, push_index, push_key, shortened};
 pub use position::Position;
 pub use scanner::{check, faults};
 
@@ -34,8 +34,8 @@ pub enum JsonError {
 pub struct JsonFault {
     /// Position in the text.
     pub at: Position,
-    /// Path of the value, such as `tasks[3].n`; empty for the whole text.
-    pub path: String,
+    /// Path of the value; empty for the whole text.
+    pub path: Vec<PathStep>,
     /// Kind of the fault.
     pub problem: JsonProblem,
 }
@@ -63,7 +63,7 @@ impl std::fmt::Display for JsonFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: ", self.at)?;
         if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
+            write!(f, "{}: ", path_text(&self.path))?;
         }
         self.problem.fmt(f)
     }
@@ -164,11 +164,36 @@ mod tests {
         let text = r#"[{"a":1,"a":2},{"b":18446744073709551616,"c":{"d":1,"d":2}},{"e":1}]"#;
         let (value, found) = read_with_faults(text, 10).unwrap();
         assert_eq!((&value[0]["a"], &value[2]["e"]), (&json!(2), &json!(1)));
-        let paths: Vec<&str> = found.iter().map(|fault| fault.path.as_str()).collect();
+        let paths: Vec<String> = found.iter().map(|fault| path_text(&fault.path)).collect();
         assert_eq!(paths, ["[0]", "[1].b", "[1].c"]);
         assert_eq!(read_with_faults(text, 2).unwrap().1.len(), 2);
         assert!(read_with_faults("[1e400]", 2).is_err());
         assert!(read_with_faults("[1", 2).is_err());
+    }
+
+    #[test]
+    fn paths_with_equal_texts_are_told_apart() {
+        let long = |end: &str| format!("{}{end}", "k v ".repeat(10));
+        let keys = |keys: &[&str]| keys.iter().map(|key| PathStep::Key((*key).into())).collect::<Vec<_>>();
+        let cases = [
+            (keys(&["a.b"]), "[\"a.b\"]"),
+            (keys(&["a", "b"]), "a.b"),
+            (keys(&["a[0]"]), "[\"a[0]\"]"),
+            (vec![PathStep::Key("a".into()), PathStep::Index(0)], "a[0]"),
+            (keys(&["[0]"]), "[\"[0]\"]"),
+            (keys(&["say \"a\""]), "[\"say \\\"a\\\"\"]"),
+            (keys(&["line\nbreak", ""]), "[\"line\\nbreak\"][\"\"]"),
+            (keys(&[&long("one")]), &format!("[\"{}…\"]", long(""))),
+            (keys(&[&long("other")]), &format!("[\"{}…\"]", long(""))),
+        ];
+        for (path, text) in cases {
+            assert_eq!(path_text(&path), text);
+            let nested = path.iter().rev().fold("1e400".to_owned(), |value, step| match step {
+                PathStep::Key(key) => format!("{{{}:{value}}}", json!(key)),
+                PathStep::Index(index) => format!("[{}{value}]", "0,".repeat(*index)),
+            });
+            assert_eq!(check(nested.as_bytes()).unwrap_err().path, path, "{nested}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::{JsonFault, JsonProblem, Position, exact_number, push_index, push_key, shortened};
+use crate::{JsonFault, JsonProblem, PathStep, Position, exact_number, shortened};
 
 /// Checks the keys and numbers of a valid JSON text. The result is meaningless for other texts.
 ///
@@ -123,11 +123,11 @@ impl Scanner<'_> {
     }
 
     /// Returns the path of the current value.
-    fn path(&self) -> String {
-        let mut path = String::new();
+    fn path(&self) -> Vec<PathStep> {
+        let mut path = Vec::new();
         for (depth, open) in self.open.iter().enumerate() {
             match open {
-                Open::List { index } => push_index(&mut path, *index),
+                Open::List { index } => path.push(PathStep::Index(*index)),
                 Open::Object { first_key, .. } => {
                     // The keys of an open object end where those of the next inner object begin.
                     let end = self.open[depth + 1..].iter().find_map(|inner| match inner {
@@ -135,9 +135,8 @@ impl Scanner<'_> {
                         Open::List { .. } => None,
                     });
                     let own = self.keys.get(*first_key..end.unwrap_or(self.keys.len()));
-                    if let Some(key) = own.and_then(<[_]>::last) {
-                        push_key(&mut path, &key_text(self.text, key));
-                    }
+                    let key = own.and_then(<[_]>::last).map(|key| key_text(self.text, key));
+                    path.extend(key.map(|key| PathStep::Key(key.into())));
                 }
             }
         }

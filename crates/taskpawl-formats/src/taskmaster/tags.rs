@@ -1,11 +1,12 @@
 //! The tags of a file of Task Master, each with its list of records.
 
 use serde_json::Value;
+use taskpawl_json::PathStep;
 use taskpawl_model::task::MAX_DEPTH;
 use taskpawl_model::value::Map;
 
 use super::words::MASTER;
-use crate::error::{Position, Step};
+use crate::error::Position;
 use crate::faults::Faults;
 use crate::record::{Read, Record, levels};
 use crate::unsupported;
@@ -25,7 +26,7 @@ pub(super) fn tags(value: Value, place: &Position, faults: &mut Faults) -> Read<
     }
     let mut tags = Vec::new();
     for (tag, value) in file.map {
-        let path = vec![Step::Field(tag.clone())];
+        let path = vec![PathStep::Key(tag.as_str().into())];
         let place = Position { record: format!("tag {tag}"), path, ..place.clone() };
         let found = Record::whole(value, place.clone()).and_then(|record| {
             if !record.map.contains_key("tasks") {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use taskpawl_json::PathStep;
 use taskpawl_model::task::{Note, Status, Task};
 use taskpawl_model::value::{Map, TaskId};
 
@@ -10,7 +11,6 @@ use super::{
     ANNOTATOR, FIELDS, FORMAT, PROGRAM, is_list, letter_of, parse, priority_of, records, status_of, wait,
     word_of,
 };
-use crate::error::Step;
 use crate::existing_document::{self, ExistingDocument, Kinds};
 use crate::faults::Faults;
 use crate::json_text;
@@ -71,7 +71,7 @@ fn raw_records(name: &str, text: &str) -> BTreeMap<String, (usize, Map)> {
     for (place, record) in records(name, text, &mut Faults::default()).unwrap_or_default() {
         let place = match (place.line, place.path.last()) {
             (Some(line), _) => line as usize - 1,
-            (None, Some(Step::Element(element))) => *element,
+            (None, Some(PathStep::Index(index))) => *index,
             (None, _) => continue,
         };
         let Ok(record) = record else { continue };

@@ -158,13 +158,26 @@ fn a_record_that_is_no_exact_json_refuses_only_itself() {
     let text = "{\"tasks\":[{\"id\":1,\"title\":\"A\",\"subtasks\":[{\"id\":1,\"title\":\"B\"},{\"id\":2,\"title\":\"C\",\"title\":\"D\"}]}]}";
     let reading = read(Format::Taskmaster, &Files::single("t.json", text), &options()).unwrap();
     assert_eq!((reading.tasks.len(), reading.faults().count()), (2, 1));
-    // What is outside of all records refuses the file.
+    // A fault outside of all records makes the whole file unreadable, even in a field that is named like an element of a list.
     for text in [
         "{\"tasks\":[],\"tasks\":[{\"id\":1,\"title\":\"A\"}]}",
         "{\"tasks\":[{\"id\":1,\"title\":\"A\"}],\"x\":1,\"x\":2}",
+        "{\"tasks\":[{\"id\":1,\"title\":\"A\"}],\"[0]\":{\"x\":1,\"x\":2}}",
     ] {
         assert!(read(Format::Taskmaster, &Files::single("t.json", text), &options()).is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_fault_belongs_to_its_own_tag_among_tags_with_the_same_beginning() {
+    let tag = |end: &str, fault: &str| {
+        let name = format!("{}{end}", "release plan ".repeat(4));
+        format!("{}:{{\"tasks\":[{{\"id\":1,\"title\":\"{end}\"{fault}}}]}}", json!(name))
+    };
+    let text = format!("{{{},{}}}", tag("spring", ""), tag("autumn", ",\"x\":1,\"x\":2"));
+    let reading = read(Format::Taskmaster, &Files::single("t.json", text), &options()).unwrap();
+    let names: Vec<&str> = reading.tasks.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!((names, reading.faults().count()), (vec!["spring"], 1));
 }
 
 #[test]

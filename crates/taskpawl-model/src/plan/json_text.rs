@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use taskpawl_json::{JsonError, Position};
+use taskpawl_json::{JsonError, Position, path_text};
 
 use super::node::{Content, Entry, Node};
 use super::text_rules::Rules;
@@ -33,7 +33,8 @@ fn value(text: &str) -> Result<Value, PlanError> {
     }
     taskpawl_json::read(text).map_err(|error| match error {
         JsonError::Fault(fault) => {
-            PlanError { at: fault.at, path: fault.path, problem: fault.problem.into(), hint: None }
+            let path = path_text(&fault.path);
+            PlanError { at: fault.at, path, problem: fault.problem.into(), hint: None }
         }
         JsonError::Syntax(error) => {
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
