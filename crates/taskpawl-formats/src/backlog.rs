@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use taskpawl_model::task::{Priority, Task};
-use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, format_time};
 
 use crate::error::Position;
@@ -16,11 +15,12 @@ use crate::faults::{Faults, conflict};
 use crate::files::{Files, has_extension};
 use crate::front_matter;
 use crate::ids::Ids;
+use crate::items::{self, Items};
 use crate::links;
 use crate::own_fields::OwnFields;
 use crate::preserved::{add_away, keep, keep_away, keep_if_other, keep_word};
 use crate::reading::{LeftOut, Options, Reading};
-use crate::record::{Read, Record, Unresolved, blank, resolve, set_option};
+use crate::record::{Read, Record, set_option};
 use crate::states;
 use crate::times::{minutes, to_minutes};
 
@@ -66,24 +66,8 @@ pub(crate) fn takes(name: &str) -> bool {
     name == CONFIG || is_inside
 }
 
-#[derive(Clone)]
-struct Item {
-    record: Record,
-    body: String,
-    id: TaskId,
-    own_fields: OwnFields,
-    theirs: String,
-}
-
-impl Unresolved for Item {
-    fn key(&self) -> String {
-        self.theirs.to_uppercase()
-    }
-
-    fn place(&self) -> &Position {
-        &self.record.place
-    }
-}
+/// A record with the text after its front matter.
+type Item = items::Item<String>;
 
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let words = Words::read(files).or_else(|error| {
@@ -91,32 +75,24 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
         faults.add_line(error);
         Words::read(&Files::default())
     })?;
-    let (mut ids, mut items, mut left_out) = (Ids::new(options), Vec::new(), Vec::new());
-    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
+    let mut items = Items::new(options, faults);
     for (file, text) in files.iter().filter(|(name, _)| *name != CONFIG) {
         if file.starts_with("drafts/") {
-            left_out.push(LeftOut::new(file, "it is a draft").at(file, None));
+            items.left_out.push(LeftOut::new(file, "it is a draft").at(file, None));
             continue;
         }
         if !is_task_file(file, &words) {
             let why = format!("not a task: task files are named `{}-*.md`", words.prefix);
-            left_out.push(LeftOut::new(file, why).at(file, None));
+            items.left_out.push(LeftOut::new(file, why).at(file, None));
             continue;
         }
-        match item(file, text, &mut ids, &mut seen, faults) {
-            Ok(item) => items.extend(item),
-            Err(error) => faults.add_line(error),
+        if let Err(error) = add(file, text, &mut items) {
+            items.faults.add_line(error);
         }
     }
-    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
-        let (name, record) = (item.theirs.clone(), ids.record(&item.key()));
-        let changed_at = item.record.map.get("updated_date").and_then(|at| minutes(at.as_str()?));
-        let task = task(item, &words, ids, options, &mut reading.left_out)?;
-        reading.push(task, name, record, changed_at);
-        Ok(())
+    let mut reading = items.resolve(FIELDS, Some(("updated_date", minutes)), |item, ids, reading| {
+        task(item, &words, ids, options, &mut reading.left_out)
     });
-    left_out.append(&mut reading.left_out);
-    reading.left_out = left_out;
     links::settle(&mut reading, |task, on| add_away(task, FORMAT, "dependencies", json!(on)));
     Ok(reading)
 }
@@ -128,42 +104,28 @@ fn is_task_file(file: &str, words: &Words) -> bool {
     name.strip_prefix(&words.prefix.to_lowercase()).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// Returns the task of a file, before its links are resolved; `None` if an earlier file has its id.
-fn item(
-    file: &str,
-    text: &str,
-    ids: &mut Ids<'_>,
-    seen: &mut BTreeMap<String, Position>,
-    faults: &mut Faults,
-) -> Read<Option<Item>> {
+/// Adds the task of a file, unless an earlier file has its id.
+fn add(file: &str, text: &str, items: &mut Items<'_, String>) -> Read<()> {
     if let Some(error) = conflict(file, text) {
         return Err(error);
     }
     let (mut record, body) = head(file, text)?;
-    let theirs = record.id("id")?;
+    let name = record.id("id")?;
     let (body, own_fields) = body::take_ours(&body);
     // Backlog.md ignores the case of ids.
-    let key = theirs.to_uppercase();
-    let own = own_id(&theirs, ids.prefix());
+    let key = name.to_uppercase();
+    let own = items.ids.prefixed(&name);
     // An id that an earlier export wrote is preferred, but not if another record took it. The fallback has the prefix, too.
-    let known = own_fields.id.as_deref().filter(|id| ids.is_free(id)).unwrap_or(&own);
-    let known = known.to_owned();
-    let Some(id) = ids.add(&key, Some(&known)) else {
-        let error = record.place.error(
-            "id",
-            format!("task `{theirs}` occurs twice"),
-            "`backlog doctor` repairs that",
-        );
-        faults.add_twice(error, &record.place, seen.get(&key));
-        return Ok(None);
-    };
-    seen.insert(key, record.place.clone());
-    let own_fields = own_fields.settle(&id);
-    Ok(Some(Item { record, body: body.to_owned(), id, own_fields, theirs }))
-}
-
-fn own_id(theirs: &str, prefix: Option<&String>) -> String {
-    prefix.map_or_else(|| theirs.to_owned(), |prefix| format!("{prefix}.{theirs}"))
+    let known = own_fields.id.as_deref().filter(|id| items.ids.is_free(id)).unwrap_or(&own).to_owned();
+    let id = items.assign(&record, &key, (&key, Some(&known)), |record| {
+        let problem = format!("task `{name}` occurs twice");
+        record.place.error("id", problem, "`backlog doctor` repairs that")
+    });
+    if let Some(id) = id {
+        let own_fields = own_fields.settle(&id);
+        items.list.push(Item { record, name, key, id, own_fields, more: body.to_owned() });
+    }
+    Ok(())
 }
 
 /// Returns the front matter of a file and the text after it.
@@ -178,22 +140,19 @@ fn head(file: &str, text: &str) -> Read<(Record, String)> {
 }
 
 fn task(
-    item: Item,
+    mut item: Item,
     words: &Words,
     ids: &Ids<'_>,
     options: &Options,
     left_out: &mut Vec<LeftOut>,
 ) -> Read<Task> {
-    let Item { mut record, body, id, own_fields, theirs } = item;
     // YAML parses an unquoted title such as `2026` or `true` as another type.
-    if let Some(title) = record.map.get_mut("title").filter(|title| title.is_number() || title.is_boolean()) {
+    let title = item.record.map.get_mut("title");
+    if let Some(title) = title.filter(|title| title.is_number() || title.is_boolean()) {
         *title = json!(title.to_string());
     }
-    let mut task = blank(id, record.title("title")?, options.now);
-    let mut kept = Map::new();
-    if own_fields.id.is_none() && task.id.as_str() != theirs {
-        kept.insert("id".to_owned(), json!(theirs));
-    }
+    let (mut task, mut kept) = item.begin("title", "id", options.now)?;
+    let Item { mut record, own_fields, more: body, .. } = item;
     read_people(&mut record, &mut task, &mut kept)?;
     let labels = record.texts("labels")?;
     set_option(&mut task, "labels", labels);

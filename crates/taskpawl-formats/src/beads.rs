@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use taskpawl_model::task::{Note, Priority, Status, Task};
+use taskpawl_model::value::Period;
 use taskpawl_model::value::{Map, Timestamp, format_time};
-use taskpawl_model::value::{Period, TaskId};
 
-use crate::error::Position;
 use crate::faults::Faults;
 use crate::files::Files;
 use crate::ids::Ids;
+use crate::items::{Item, Items};
 use crate::links;
 use crate::own_fields::{NAME, OwnFields};
 use crate::preserved::{keep, keep_if_other, keep_word, kept};
 use crate::reading::{LeftOut, Options, Reading};
-use crate::record::{Read, Record, Times, Unresolved, blank, resolve, set_option};
+use crate::record::{Read, Record, Times, set_option};
 use crate::states;
 use crate::times::rfc3339;
 
@@ -78,31 +78,9 @@ pub(crate) fn is_one(text: &str) -> bool {
         || (map.contains_key("id") && map.contains_key("title"))
 }
 
-/// An issue before its links are resolved.
-#[derive(Clone)]
-struct Item {
-    record: Record,
-    theirs: String,
-    id: TaskId,
-    own_fields: OwnFields,
-    /// The time of its last change, as the record states it.
-    changed_at: Option<Timestamp>,
-}
-
-impl Unresolved for Item {
-    fn key(&self) -> String {
-        self.theirs.clone()
-    }
-
-    fn place(&self) -> &Position {
-        &self.record.place
-    }
-}
-
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Reading {
     let (file, text) = files.first();
-    let (mut left_out, mut ids) = (Vec::new(), Ids::new(options));
-    let mut records = Vec::new();
+    let (mut left_out, mut records) = (Vec::new(), Vec::new());
     for record in lines(file, text, faults) {
         let place = record.place.clone();
         match issue(record, &mut left_out) {
@@ -110,25 +88,20 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
             Err(error) => faults.add(error, &place),
         }
     }
-    let mut items = Vec::new();
-    for (mut record, theirs, changed_at) in newest(records, faults) {
+    let records = newest(records, faults);
+    let mut items = Items::new(options, faults);
+    items.left_out = left_out;
+    for (mut record, name, _) in records {
         let own_fields = take_ours(&mut record);
-        let id = ids.add(&theirs, own_fields.id.as_deref()).expect("BUG: every issue is there once");
-        let own_fields = own_fields.settle(&id);
-        items.push(Item { record, theirs, id, own_fields, changed_at });
+        let id = items.ids.add(&name, &name, own_fields.id.as_deref());
+        items.push(record, name, id.expect("BUG: every issue is there once"), own_fields);
     }
-    // A link may lead to a later line: links are resolved once all ids are assigned.
-    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
-        let (name, changed_at) = (item.theirs.clone(), item.changed_at);
-        let record = ids.record(&name);
+    let mut reading = items.resolve(FIELDS, Some((TIMES.changed, TIMES.parse)), |item, ids, reading| {
         let line = item.record.place.line;
         let task = task(item, ids, options, &mut reading.left_out)?;
         reading.lines.extend(line);
-        reading.push(task, name, record, changed_at);
-        Ok(())
+        Ok(task)
     });
-    left_out.append(&mut reading.left_out);
-    reading.left_out = left_out;
     links::settle(&mut reading, keep_dropped);
     reading
 }
@@ -152,14 +125,10 @@ fn take_ours(record: &mut Record) -> OwnFields {
     text.as_ref().and_then(Value::as_str).map(OwnFields::parse).unwrap_or_default()
 }
 
-fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
-    let Item { mut record, theirs, id, own_fields, .. } = item;
+fn task(mut item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
+    let (mut task, mut kept) = item.begin("title", "id", options.now)?;
+    let Item { mut record, own_fields, .. } = item;
     let own_fields = &own_fields;
-    let mut task = blank(id, record.title("title")?, options.now);
-    let mut kept = Map::new();
-    if task.id.as_str() != theirs.as_str() && own_fields.id.is_none() {
-        kept.insert("id".to_owned(), json!(theirs));
-    }
     for field in DERIVED {
         record.map.remove(*field);
     }

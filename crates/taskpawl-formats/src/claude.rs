@@ -2,7 +2,6 @@
 
 mod write;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -14,11 +13,12 @@ use crate::error::Position;
 use crate::faults::Faults;
 use crate::files::Files;
 use crate::ids::Ids;
+use crate::items::{Item, Items};
 use crate::links;
-use crate::own_fields::{NAME, OwnFields, take_text};
+use crate::own_fields::{NAME, OwnFields};
 use crate::preserved::{add_away, keep, keep_away, keep_if_other};
 use crate::reading::{LeftOut, Options, Reading};
-use crate::record::{Read, Record, Unresolved, blank, resolve, set_option, whole};
+use crate::record::{Read, Record, blank, set_option, whole};
 use crate::states;
 
 pub(crate) use write::{files_of, write};
@@ -83,91 +83,51 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
     Ok(read_tasks(records, options, faults))
 }
 
-#[derive(Clone)]
-struct Item {
-    record: Record,
-    id: TaskId,
-    own_fields: OwnFields,
-    theirs: String,
-}
-
-impl Unresolved for Item {
-    fn key(&self) -> String {
-        self.theirs.clone()
-    }
-
-    fn place(&self) -> &Position {
-        &self.record.place
-    }
-}
-
 fn read_tasks(records: Vec<Record>, options: &Options, faults: &mut Faults) -> Reading {
-    let (mut ids, mut items, mut left_out) = (Ids::new(options), Vec::new(), Vec::new());
-    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
+    let mut items = Items::new(options, faults);
     for mut record in records {
-        let theirs = match record.id("id") {
-            Ok(theirs) => theirs,
-            Err(error) => {
-                faults.add_line(error);
-                continue;
-            }
-        };
+        let place = record.place.clone();
+        let name = record.id("id");
         let status = record.map.get("status").and_then(Value::as_str);
-        if status.is_some_and(|word| word.eq_ignore_ascii_case("deleted")) {
-            left_out.push(LeftOut::new(theirs, "it was deleted there").at(record.place.file, None));
+        if let Ok(name) = &name
+            && status.is_some_and(|word| word.eq_ignore_ascii_case("deleted"))
+        {
+            items.left_out.push(LeftOut::new(name, "it was deleted there").at(place.file, None));
             continue;
         }
-        let own_fields = take_ours(&mut record);
-        let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
-            let problem = format!("task `{theirs}` occurs twice");
-            let error = record.place.error("id", problem, "remove one of the two files");
-            faults.add_twice(error, &record.place, seen.get(&theirs));
-            continue;
-        };
-        seen.insert(theirs.clone(), record.place.clone());
-        let own_fields = own_fields.settle(&id);
-        items.push(Item { record, id, own_fields, theirs });
+        let own_fields = OwnFields::take(&mut record.map);
+        items.add(&place, name.map(|name| (record, name, own_fields)), |record| {
+            let problem = format!("task `{}` occurs twice", record.place.record);
+            record.place.error("id", problem, "remove one of the two files")
+        });
     }
-    let blocks = RefCell::new(Vec::new());
-    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
-        let (name, record) = (item.theirs.clone(), ids.record(&item.theirs));
-        let task = task(item, ids, options, &mut blocks.borrow_mut(), &mut reading.left_out)?;
-        reading.push(task, name, record, None);
-        Ok(())
+    let mut blocks = Vec::new();
+    let mut reading = items.resolve(FIELDS, None, |item, ids, reading| {
+        task(item, ids, options, &mut blocks, &mut reading.left_out)
     });
     let places: BTreeMap<TaskId, usize> =
         reading.tasks.iter().enumerate().map(|(place, task)| (task.id.clone(), place)).collect();
     // A dependency may stand in `blockedBy` of one task or in `blocks` of the other.
-    for (on, theirs) in blocks.into_inner() {
-        let place = ids.get(&theirs).and_then(|id| places.get(id));
+    for (on, name) in blocks {
+        let place = items.ids.get(&name).and_then(|id| places.get(id));
         let task = place.map(|place| &mut reading.tasks[*place]);
         if let Some(task) = task.filter(|_| places.contains_key(&on)) {
             task.dependencies.push(on);
         }
     }
-    left_out.append(&mut reading.left_out);
-    reading.left_out = left_out;
     links::settle(&mut reading, |task, on| add_away(task, FORMAT, "blockedBy", json!(on)));
     reading
 }
 
-fn take_ours(record: &mut Record) -> OwnFields {
-    take_text(&mut record.map).map(|text| OwnFields::parse(&text)).unwrap_or_default()
-}
-
 fn task(
-    item: Item,
+    mut item: Item,
     ids: &Ids<'_>,
     options: &Options,
     blocks: &mut Vec<(TaskId, String)>,
     left_out: &mut Vec<LeftOut>,
 ) -> Read<Task> {
-    let Item { mut record, id, own_fields, theirs } = item;
-    let mut task = blank(id, record.title("subject")?, options.now);
-    let mut kept = Map::new();
-    if own_fields.id.is_none() && task.id.as_str() != theirs {
-        kept.insert("id".to_owned(), json!(theirs));
-    }
+    let (mut task, mut kept) = item.begin("subject", "id", options.now)?;
+    let Item { mut record, own_fields, name, .. } = item;
     task.description = record.text("description")?.unwrap_or_default();
     if let Some(owner) = record.text("owner")? {
         set_option(&mut task, "assignee", owner);
@@ -179,7 +139,7 @@ fn task(
     let (others, beyond) = present(record.texts("blocks")?, ids);
     blocks.extend(others.into_iter().map(|other| (task.id.clone(), other)));
     for (field, away) in [("blockedBy", away), ("blocks", beyond)] {
-        let said = |on: &String| LeftOut::new(format!("{theirs}: {field}"), format!("`{on}` is not there"));
+        let said = |on: &String| LeftOut::new(format!("{name}: {field}"), format!("`{on}` is not there"));
         left_out.extend(away.iter().map(said));
         keep_away(&mut kept, field, away.into_iter().map(Value::String).collect());
     }

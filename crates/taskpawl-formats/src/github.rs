@@ -1,18 +1,17 @@
 //! Issues of GitHub, as `gh issue list --json number,title,body,state,…` prints them. They are only read.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 use taskpawl_model::task::{Status, Task};
-use taskpawl_model::value::{Map, TaskId};
+use taskpawl_model::value::Map;
 
 use crate::error::Position;
 use crate::faults::Faults;
 use crate::files::Files;
-use crate::ids::Ids;
+use crate::items::{Item, Items};
+use crate::own_fields::OwnFields;
 use crate::preserved::keep;
 use crate::reading::{Options, Reading};
-use crate::record::{Read, Record, Unresolved, blank, resolve, set_option, whole};
+use crate::record::{Read, Record, blank, set_option, whole};
 use crate::states;
 use crate::times::rfc3339;
 
@@ -38,23 +37,6 @@ pub(crate) fn is_one(text: &str) -> bool {
     })
 }
 
-#[derive(Clone)]
-struct Item {
-    record: Record,
-    id: TaskId,
-    theirs: String,
-}
-
-impl Unresolved for Item {
-    fn key(&self) -> String {
-        self.theirs.clone()
-    }
-
-    fn place(&self) -> &Position {
-        &self.record.place
-    }
-}
-
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
     let mut place = Position::of(file);
@@ -65,33 +47,18 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
             "`gh issue list --json number,title,state` prints one",
         ));
     };
-    let (mut ids, mut items) = (Ids::new(options), Vec::new());
-    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
+    let mut items = Items::new(options, faults);
     for (number, value) in list.into_iter().enumerate() {
         let place = place.element(None, number, format!("issue {}", number + 1));
-        let record = Record::new(value, place.clone());
-        let (record, theirs) = match record.and_then(|mut record| record.id("number").map(|id| (record, id)))
-        {
-            Ok(found) => found,
-            Err(error) => {
-                faults.add(error, &place);
-                continue;
-            }
-        };
-        let Some(id) = ids.add(&theirs, None) else {
-            let error = record.place.error("number", "it occurs twice", "remove one of the two");
-            faults.add_twice(error, &place, seen.get(&theirs));
-            continue;
-        };
-        seen.insert(theirs.clone(), place);
-        items.push(Item { record, id, theirs });
+        let record = Record::new(value, place.clone()).and_then(|mut record| {
+            let name = record.id("number")?;
+            Ok((record, name, OwnFields::default()))
+        });
+        items.add(&place, record, |record| {
+            record.place.error("number", "it occurs twice", "remove one of the two")
+        });
     }
-    Ok(resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
-        let (name, record) = (item.theirs.clone(), ids.record(&item.theirs));
-        let changed_at = item.record.map.get("updatedAt").and_then(|at| rfc3339(at.as_str()?));
-        reading.push(task(item, options)?, name, record, changed_at);
-        Ok(())
-    }))
+    Ok(items.resolve(FIELDS, Some(("updatedAt", rfc3339)), |item, _, _| task(item, options)))
 }
 
 fn task(item: Item, options: &Options) -> Read<Task> {

@@ -17,7 +17,7 @@ const NAME_CHARS: usize = 48;
 pub(crate) struct Ids<'k> {
     prefix: Option<String>,
     known: &'k Known,
-    own_fields: BTreeMap<String, TaskId>,
+    by_key: BTreeMap<String, TaskId>,
     taken: BTreeSet<TaskId>,
     /// The last number of each slug and of each id that repeats, so that thousands of equal ones stay linear.
     next: BTreeMap<String, u64>,
@@ -31,7 +31,7 @@ impl<'k> Ids<'k> {
         Self {
             prefix,
             known: &options.known,
-            own_fields: BTreeMap::new(),
+            by_key: BTreeMap::new(),
             taken: BTreeSet::new(),
             next: BTreeMap::new(),
             ambiguous: Vec::new(),
@@ -46,20 +46,15 @@ impl<'k> Ids<'k> {
         self.prefix.as_ref()
     }
 
-    /// Assigns a task id to a record. `known` is the id that an export wrote into the record and is preferred if it is valid and free.
-    /// Returns `None` if the record's own id occurs twice.
-    pub(crate) fn add(&mut self, theirs: &str, known: Option<&str>) -> Option<TaskId> {
-        self.add_as(theirs, theirs, known)
-    }
-
-    /// Like [`add`](Self::add), for a record whose id is unique only together with another text, such as a tag: `key` has both.
-    pub(crate) fn add_as(&mut self, key: &str, theirs: &str, known: Option<&str>) -> Option<TaskId> {
-        if self.own_fields.contains_key(key) {
+    /// Assigns a task id to the record with this key. A new id is made from the text `base`; `known` is the id that an export wrote into the
+    /// record and is preferred if it is valid and free. Returns `None` if the key occurs twice.
+    pub(crate) fn add(&mut self, key: &str, base: &str, known: Option<&str>) -> Option<TaskId> {
+        if self.by_key.contains_key(key) {
             return None;
         }
-        let id = self.remembered(key).unwrap_or_else(|| self.new_id(theirs, known));
+        let id = self.remembered(key).unwrap_or_else(|| self.new_id(base, known));
         self.taken.insert(id.clone());
-        self.own_fields.insert(key.to_owned(), id.clone());
+        self.by_key.insert(key.to_owned(), id.clone());
         Some(id)
     }
 
@@ -77,11 +72,11 @@ impl<'k> Ids<'k> {
         Some(first)
     }
 
-    fn new_id(&mut self, theirs: &str, known: Option<&str>) -> TaskId {
+    fn new_id(&mut self, base: &str, known: Option<&str>) -> TaskId {
         let wanted = known.filter(|known| check_id(known).is_ok()).map(TaskId::from);
         match wanted.filter(|id| !self.taken.contains(id)) {
             Some(id) => id,
-            None => self.fitting(theirs),
+            None => self.fitting(base),
         }
     }
 
@@ -114,7 +109,7 @@ impl<'k> Ids<'k> {
 
     /// Forgets a record that cannot be read, so that no link leads to it.
     pub(crate) fn forget(&mut self, key: &str) {
-        self.own_fields.remove(key);
+        self.by_key.remove(key);
     }
 
     /// Returns true if the id is valid and not yet assigned.
@@ -127,8 +122,8 @@ impl<'k> Ids<'k> {
     }
 
     /// Returns the task id of a record that was added.
-    pub(crate) fn get(&self, theirs: &str) -> Option<&TaskId> {
-        self.own_fields.get(theirs)
+    pub(crate) fn get(&self, key: &str) -> Option<&TaskId> {
+        self.by_key.get(key)
     }
 
     /// Returns an id made from a text: numbered if the same slug occurred before.
@@ -145,8 +140,9 @@ impl<'k> Ids<'k> {
         }
     }
 
-    fn prefixed(&self, theirs: &str) -> String {
-        self.prefix.as_ref().map_or_else(|| theirs.to_owned(), |prefix| format!("{prefix}.{theirs}"))
+    /// Returns an id with the prefix of new tasks.
+    pub(crate) fn prefixed(&self, id: &str) -> String {
+        self.prefix.as_ref().map_or_else(|| id.to_owned(), |prefix| format!("{prefix}.{id}"))
     }
 
     fn fitting(&mut self, theirs: &str) -> TaskId {
@@ -252,17 +248,17 @@ mod tests {
     fn valid_ids_are_kept_and_never_shared() {
         let options = Options::at(taskpawl_model::value::Timestamp::default());
         let mut ids = Ids::new(&options);
-        assert_eq!(ids.add("bd-a1.2", None).unwrap().as_str(), "bd-a1.2");
-        let (one, other) = (ids.add("a/b", None).unwrap(), ids.add("a:b", None).unwrap());
+        assert_eq!(ids.add("bd-a1.2", "bd-a1.2", None).unwrap().as_str(), "bd-a1.2");
+        let (one, other) = (ids.add("a/b", "a/b", None).unwrap(), ids.add("a:b", "a:b", None).unwrap());
         assert_ne!(one, other);
         assert!(one.as_str().starts_with("a-b-"), "{one}");
-        assert_eq!(ids.add("a/b", None), None);
-        assert_eq!(ids.add("x", Some("bd-a1.2")).unwrap().as_str(), "x");
+        assert_eq!(ids.add("a/b", "a/b", None), None);
+        assert_eq!(ids.add("x", "x", Some("bd-a1.2")).unwrap().as_str(), "x");
         let long = "é".repeat(500);
-        assert!(ids.add(&long, None).unwrap().as_str().len() <= 64);
-        assert!(!ids.add("", None).unwrap().as_str().is_empty());
+        assert!(ids.add(&long, &long, None).unwrap().as_str().len() <= 64);
+        assert!(!ids.add("", "", None).unwrap().as_str().is_empty());
         let options = Options { prefix: Some("p".to_owned()), ..options };
-        let prefixed = Ids::new(&options).add("1", None).unwrap();
+        let prefixed = Ids::new(&options).add("1", "1", None).unwrap();
         assert_eq!(prefixed.as_str(), "p.1");
     }
 }

@@ -34,6 +34,7 @@ mod format;
 mod front_matter;
 mod github;
 mod ids;
+mod items;
 pub mod json_text;
 mod kind;
 mod known;

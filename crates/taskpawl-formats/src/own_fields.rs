@@ -40,6 +40,19 @@ impl OwnFields {
         own_fields
     }
 
+    /// Takes the fields out of the metadata of a record, or out of the record itself if its `metadata` is not an object.
+    pub(crate) fn take(record: &mut Map) -> Self {
+        let text = match record.get_mut("metadata") {
+            Some(Value::Object(metadata)) => metadata.remove(NAME),
+            Some(_) => record.remove(NAME),
+            None => None,
+        };
+        if record.get("metadata").and_then(Value::as_object).is_some_and(Map::is_empty) {
+            record.remove("metadata");
+        }
+        text.as_ref().and_then(Value::as_str).map(Self::parse).unwrap_or_default()
+    }
+
     /// Drops the id if the task did not get it, because it is invalid or taken by another record.
     pub(crate) fn settle(mut self, id: &TaskId) -> Self {
         self.id = self.id.filter(|own| own == id.as_str());
@@ -69,20 +82,7 @@ impl OwnFields {
     }
 }
 
-/// Removes the text from the metadata of a record, or from the record itself if its `metadata` is not an object.
-pub(crate) fn take_text(record: &mut Map) -> Option<String> {
-    let text = match record.get_mut("metadata") {
-        Some(Value::Object(metadata)) => metadata.remove(NAME),
-        Some(_) => record.remove(NAME),
-        None => None,
-    };
-    if record.get("metadata").and_then(Value::as_object).is_some_and(Map::is_empty) {
-        record.remove("metadata");
-    }
-    text.as_ref().and_then(Value::as_str).map(str::to_owned)
-}
-
-/// Puts the text where [`take_text`] reads it.
+/// Puts the text where [`OwnFields::take`] reads it.
 pub(crate) fn put_text(record: &mut Map, text: String) {
     let text = Value::String(text);
     if let Value::Object(metadata) = record.entry("metadata").or_insert_with(|| json!({})) {

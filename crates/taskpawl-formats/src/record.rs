@@ -1,6 +1,5 @@
 //! A record of a file. Readers take its fields one by one; the rest is preserved.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,10 +10,8 @@ use taskpawl_model::value::{Map, Timestamp, format_time};
 
 use crate::error::{FormatError, Position, Short, is_in_list};
 use crate::existing_document::text_of;
-use crate::faults::{Faults, conflict};
-use crate::ids::Ids;
+use crate::faults::conflict;
 use crate::preserved::keep_if_other;
-use crate::reading::Reading;
 
 /// An object of a file, with its position.
 #[derive(Debug, Clone)]
@@ -272,44 +269,4 @@ pub(crate) fn whole(text: &str, place: &mut Position) -> Read<Value> {
     }
     place.json_faults = Arc::new(faults);
     Ok(value)
-}
-
-/// Records of one file that are not resolved yet: a faulty one must not be the target of a link.
-pub(crate) trait Unresolved: Clone {
-    /// Returns the id under which links lead to the record.
-    fn key(&self) -> String;
-
-    fn place(&self) -> &Position;
-}
-
-/// Resolves records. One that is faulty is left out, and the others are resolved again without it.
-pub(crate) fn resolve<R: Unresolved>(
-    mut records: Vec<R>,
-    ids: &mut Ids<'_>,
-    faults: &mut Faults,
-    fields: &[&str],
-    one: impl Fn(R, &Ids<'_>, &mut Reading) -> Read<()>,
-) -> Reading {
-    loop {
-        let mut reading = Reading::of(fields);
-        let mut failed = BTreeMap::new();
-        for (number, record) in records.iter().enumerate() {
-            if let Err(error) = one(record.clone(), ids, &mut reading) {
-                failed.insert(number, error);
-            }
-        }
-        if failed.is_empty() {
-            reading.ambiguous = std::mem::take(&mut ids.ambiguous);
-            return reading;
-        }
-        let mut number = 0;
-        records.retain(|record| {
-            let error = failed.remove(&number);
-            number += 1;
-            let Some(error) = error else { return true };
-            ids.forget(&record.key());
-            faults.add(error, record.place());
-            false
-        });
-    }
 }

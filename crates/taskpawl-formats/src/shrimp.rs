@@ -11,12 +11,13 @@ use crate::existing_document::{self, ExistingDocument, Kinds, text_of};
 use crate::faults::Faults;
 use crate::files::Files;
 use crate::ids::Ids;
+use crate::items::{Item, Items};
 use crate::json_text;
 use crate::links;
 use crate::own_fields::{NAME, OwnFields};
 use crate::preserved::{add_away, keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
 use crate::reading::{LeftOut, Options, Reading, Written};
-use crate::record::{Read, Record, Times, Unresolved, blank, resolve, whole};
+use crate::record::{Read, Record, Times, whole};
 use crate::states;
 use crate::times::rfc3339;
 use crate::unsupported;
@@ -73,24 +74,6 @@ pub(crate) fn is_one(text: &str) -> bool {
         && (has_own && first.get("parent").is_none() || matches!(word, "pending" | "completed"))
 }
 
-#[derive(Clone)]
-struct Item {
-    record: Record,
-    id: TaskId,
-    own_fields: OwnFields,
-    theirs: String,
-}
-
-impl Unresolved for Item {
-    fn key(&self) -> String {
-        self.theirs.clone()
-    }
-
-    fn place(&self) -> &Position {
-        &self.record.place
-    }
-}
-
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
     let mut place = Position::of(file);
@@ -98,50 +81,29 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
     if !file.map.contains_key("tasks") {
         return Err(place.error("tasks", "it is missing", "the file is an object with a list `tasks`"));
     }
-    let (mut ids, mut items) = (Ids::new(options), Vec::new());
-    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
+    let mut items = Items::new(options, faults);
     for (place, record) in file.elements("tasks")? {
-        let record = record.and_then(|mut record| record.id("id").map(|theirs| (record, theirs)));
-        let (mut record, theirs) = match record {
-            Ok(found) => found,
-            Err(error) => {
-                faults.add(error, &place);
-                continue;
-            }
-        };
-        let own_fields = match record.text(NAME) {
-            Ok(text) => text.map(|text| OwnFields::parse(&text)).unwrap_or_default(),
-            Err(_) => OwnFields::default(),
-        };
-        let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
-            let error =
-                record.place.error("id", format!("task `{theirs}` occurs twice"), "remove one of the two");
-            faults.add_twice(error, &place, seen.get(&theirs));
-            continue;
-        };
-        seen.insert(theirs.clone(), place);
-        let own_fields = own_fields.settle(&id);
-        items.push(Item { record, id, own_fields, theirs });
+        let record = record.and_then(|mut record| {
+            let name = record.id("id")?;
+            let own_fields = record.text(NAME).unwrap_or_default();
+            Ok((record, name, own_fields.map(|text| OwnFields::parse(&text)).unwrap_or_default()))
+        });
+        items.add(&place, record, |record| {
+            let problem = format!("task `{}` occurs twice", record.place.record);
+            record.place.error("id", problem, "remove one of the two")
+        });
     }
-    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
-        let (name, record) = (item.theirs.clone(), ids.record(&item.theirs));
-        let changed_at = item.record.map.get("updatedAt").and_then(|at| rfc3339(at.as_str()?));
-        let task = task(item, ids, options, &mut reading.left_out)?;
-        reading.push(task, name, record, changed_at);
-        Ok(())
+    let mut reading = items.resolve(FIELDS, Some((TIMES.changed, TIMES.parse)), |item, ids, reading| {
+        task(item, ids, options, &mut reading.left_out)
     });
     links::settle(&mut reading, |task, on| add_away(task, FORMAT, "dependencies", link(on)));
     Ok(reading)
 }
 
-fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
-    let Item { mut record, id, own_fields, theirs } = item;
-    record.check(&[])?;
-    let mut task = blank(id, record.title("name")?, options.now);
-    let mut kept = Map::new();
-    if own_fields.id.is_none() && task.id.as_str() != theirs {
-        kept.insert("id".to_owned(), json!(theirs));
-    }
+fn task(mut item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
+    item.record.check(&[])?;
+    let (mut task, mut kept) = item.begin("name", "id", options.now)?;
+    let Item { mut record, own_fields, name, .. } = item;
     task.description = record.text("description")?.unwrap_or_default();
     record.times(&TIMES, &mut task, &mut kept)?;
     let word = record.text("status")?.unwrap_or_else(|| "pending".to_owned());
@@ -160,7 +122,7 @@ fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut
             task.dependencies.push(on.clone());
         } else {
             let why = format!("`{on}` is not in the file");
-            left_out.push(LeftOut::new(format!("{theirs}: dependencies"), why));
+            left_out.push(LeftOut::new(format!("{name}: dependencies"), why));
             away.push(raw.clone());
         }
     }

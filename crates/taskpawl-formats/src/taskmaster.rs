@@ -6,11 +6,8 @@ mod tags;
 mod words;
 mod write;
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 use taskpawl_model::task::{Priority, Task};
-use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, format_time};
 
 use crate::error::Position;
@@ -18,11 +15,12 @@ use crate::existing_document::text_of;
 use crate::faults::Faults;
 use crate::files::Files;
 use crate::ids::Ids;
+use crate::items::{self, Items};
 use crate::links;
-use crate::own_fields::{OwnFields, take_text};
+use crate::own_fields::OwnFields;
 use crate::preserved::{add_away, keep, keep_away, keep_if_other, keep_word};
 use crate::reading::{LeftOut, Options, Reading};
-use crate::record::{Read, Record, Unresolved, blank, resolve, set_option, whole};
+use crate::record::{Read, Record, set_option, whole};
 use crate::states;
 use crate::times::rfc3339;
 
@@ -42,47 +40,34 @@ pub(crate) fn is_one(text: &str) -> bool {
     is_plain || (!map.is_empty() && !map.contains_key("tasks") && map.values().all(is_tag))
 }
 
-/// One record, before its links are resolved.
+/// The parts of a record that only Task Master has.
 #[derive(Clone)]
-struct Item {
-    record: Record,
-    id: TaskId,
-    own_fields: OwnFields,
+struct Inside {
     tag: String,
     /// The number of the parent task.
     above: Option<String>,
-    theirs: String,
     /// The tag's own fields, stored with its first task only.
     of_tag: Map,
 }
 
-impl Unresolved for Item {
-    fn key(&self) -> String {
-        key(&self.tag, &self.theirs)
-    }
-
-    fn place(&self) -> &Position {
-        &self.record.place
-    }
-}
+type Item = items::Item<Inside>;
 
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
     let mut place = Position::of(file);
     let value = whole(text, &mut place)?;
-    let (mut left_out, mut seen) = (Vec::new(), Places::default());
-    let (mut ids, mut items) = (Ids::new(options), Vec::new());
-    for (tag, records, of_tag) in tags(value, &place, faults)? {
-        let first = items.len();
-        let mut adding =
-            Adding { tag: &tag, ids: &mut ids, seen: &mut seen, faults, left_out: &mut left_out };
+    let tags = tags(value, &place, faults)?;
+    let mut items = Items::new(options, faults);
+    for (tag, records, of_tag) in tags {
+        let first = items.list.len();
+        let mut adding = Adding { tag: &tag, items: &mut items };
         for (place, record) in records {
-            items.extend(adding.with_subtasks(&place, record));
+            adding.add_with_subtasks(&place, record);
         }
         // The fields of a tag are stored with its first task, because a task is the only place for them here.
-        let why = match items.get_mut(first) {
+        let why = match items.list.get_mut(first) {
             Some(item) if can_be_kept(&of_tag) => {
-                item.of_tag = of_tag;
+                item.more.of_tag = of_tag;
                 continue;
             }
             Some(_) => "it is nested too deeply",
@@ -90,76 +75,53 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
             None => "it has no tasks",
         };
         let why = format!("{why}; an export into this file leaves it there");
-        left_out.push(LeftOut::new(format!("tag {tag}"), why));
+        items.left_out.push(LeftOut::new(format!("tag {tag}"), why));
     }
-    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
-        let (name, record) = (item.theirs.clone(), ids.record(&item.key()));
-        let changed_at = item.record.map.get("updatedAt").and_then(|at| rfc3339(at.as_str()?));
-        let task = task(item, ids, options, &mut reading.left_out)?;
-        reading.push(task, name, record, changed_at);
-        Ok(())
+    let mut reading = items.resolve(FIELDS, Some(("updatedAt", rfc3339)), |item, ids, reading| {
+        task(item, ids, options, &mut reading.left_out)
     });
-    left_out.append(&mut reading.left_out);
-    reading.left_out = left_out;
     links::settle(&mut reading, |task, on| add_away(task, FORMAT, "dependencies", json!(on)));
     Ok(reading)
 }
 
-/// The positions of the records with each key, for messages about numbers that are there twice.
-type Places = BTreeMap<String, Position>;
-
 /// The records of one tag, as they are added.
-struct Adding<'a, 'k> {
-    tag: &'a str,
-    ids: &'a mut Ids<'k>,
-    seen: &'a mut Places,
-    faults: &'a mut Faults,
-    left_out: &'a mut Vec<LeftOut>,
+struct Adding<'i, 'a> {
+    tag: &'i str,
+    items: &'i mut Items<'a, Inside>,
 }
 
 impl Adding<'_, '_> {
-    /// Returns a task with its subtasks, without those that are faulty.
-    fn with_subtasks(&mut self, place: &Position, record: Read<Record>) -> Vec<Item> {
+    /// Adds a task with its subtasks, without those that are faulty.
+    fn add_with_subtasks(&mut self, place: &Position, record: Read<Record>) {
         let mut seen = None;
         let top = record.and_then(|mut record| {
             let number = record.id("id")?;
             seen = Some(key(self.tag, &number));
             let subtasks = record.elements("subtasks")?;
             record.check(&["subtasks"])?;
-            Ok((self.item(record, number.clone(), None), number, subtasks))
+            Ok((self.add(record, number.clone(), None), number, subtasks))
         });
-        let (top, number, subtasks) = match top {
-            Ok((Some(top), number, subtasks)) => (top, number, subtasks),
-            Ok((None, ..)) => return Vec::new(),
+        let (number, subtasks) = match top {
+            Ok((true, number, subtasks)) => (number, subtasks),
+            Ok((false, ..)) => return,
             Err(error) => {
-                self.faults.add(error, place);
-                self.occupy(seen, place);
-                return Vec::new();
+                self.items.faults.add(error, place);
+                return seen.into_iter().for_each(|key| self.items.occupy(&key, place));
             }
         };
-        let mut items = vec![top];
         for (place, subtask) in subtasks {
-            match subtask.and_then(|subtask| self.subtask(subtask, &number)) {
-                Ok(item) => items.extend(item),
-                Err(error) => self.faults.add(error, &place),
+            if let Err(error) = subtask.and_then(|subtask| self.add_subtask(subtask, &number)) {
+                self.items.faults.add(error, &place);
             }
         }
-        items
     }
 
-    /// Marks the number of a faulty record as taken: of equal numbers the first one counts, also if it cannot be read.
-    fn occupy(&mut self, key: Option<String>, place: &Position) {
-        if let Some(key) = key {
-            self.seen.entry(key).or_insert_with(|| place.clone());
-        }
-    }
-
-    fn subtask(&mut self, mut record: Record, number: &str) -> Read<Option<Item>> {
+    fn add_subtask(&mut self, mut record: Record, number: &str) -> Read<()> {
         let below = record.id("id")?;
-        let theirs = whole_below(number, &below);
-        record.name(&theirs);
+        let name = whole_below(number, &below);
+        record.name(&name);
         if let Err(error) = record.check(&[]) {
-            self.occupy(Some(key(self.tag, &theirs)), &record.place);
+            self.items.occupy(&key(self.tag, &name), &record.place);
             return Err(error);
         }
         // Task Master has one level of subtasks. Deeper ones stay in the file as they are.
@@ -167,38 +129,32 @@ impl Adding<'_, '_> {
         for (place, deeper) in deeper.into_iter().flatten().enumerate() {
             let below = deeper.get("id").map_or_else(|| format!("#{}", place + 1), text_of);
             let why = "it is a subtask of a subtask; an export into this file leaves it there";
-            self.left_out.push(LeftOut::new(format!("{theirs}.{below}"), why));
+            self.items.left_out.push(LeftOut::new(format!("{name}.{below}"), why));
         }
-        Ok(self.item(record, theirs, Some(number.to_owned())))
+        self.add(record, name, Some(number.to_owned()));
+        Ok(())
     }
 
-    /// Returns a record with its task id; `None` if an earlier one has its number.
-    fn item(&mut self, mut record: Record, number: String, above: Option<String>) -> Option<Item> {
-        let own_fields = take_text(&mut record.map).map(|text| OwnFields::parse(&text)).unwrap_or_default();
-        let key = key(self.tag, &number);
-        let theirs = qualified(self.tag, &number);
-        let is_taken = self.seen.contains_key(&key);
-        let id = (!is_taken).then(|| self.ids.add_as(&key, &theirs, own_fields.id.as_deref())).flatten();
-        let Some(id) = id else {
-            let problem = format!("number `{number}` occurs twice in the tag `{}`", self.tag);
-            let error = record.place.error("id", problem, "give one of the two another number");
-            self.faults.add_twice(error, &record.place, self.seen.get(&key));
-            return None;
-        };
-        self.seen.insert(key, record.place.clone());
+    /// Adds a record. Returns false if an earlier one has its number.
+    fn add(&mut self, mut record: Record, name: String, above: Option<String>) -> bool {
+        let own_fields = OwnFields::take(&mut record.map);
+        let key = key(self.tag, &name);
+        let base = qualified(self.tag, &name);
+        let id = self.items.assign(&record, &key, (&base, own_fields.id.as_deref()), |record| {
+            let problem = format!("number `{name}` occurs twice in the tag `{}`", self.tag);
+            record.place.error("id", problem, "give one of the two another number")
+        });
+        let Some(id) = id else { return false };
         let own_fields = own_fields.settle(&id);
-        let tag = self.tag.to_owned();
-        Some(Item { record, id, own_fields, tag, above, theirs: number, of_tag: Map::new() })
+        let more = Inside { tag: self.tag.to_owned(), above, of_tag: Map::new() };
+        self.items.list.push(Item { record, name, key, id, own_fields, more });
+        true
     }
 }
 
-fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
-    let Item { mut record, id, own_fields, tag, above, theirs, of_tag } = item;
-    let mut task = blank(id, record.title("title")?, options.now);
-    let mut kept = Map::new();
-    if own_fields.id.is_none() && task.id.as_str() != theirs {
-        kept.insert("id".to_owned(), json!(theirs));
-    }
+fn task(mut item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
+    let (mut task, mut kept) = item.begin("title", "id", options.now)?;
+    let Item { mut record, own_fields, name, more: Inside { tag, above, of_tag }, .. } = item;
     keep_if_other(&mut kept, "tag", json!(tag), &json!(MASTER));
     task.description = record.text("description")?.unwrap_or_default();
     if let Some(assignee) = record.text("assignee")? {
@@ -219,12 +175,12 @@ fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut
     let mut away = Vec::new();
     for (on, value) in record.texts("dependencies")?.into_iter().zip(numbers) {
         let leads_to =
-            number_of_link(&value, &theirs, above.as_deref(), |number| ids.get(&key(&tag, number)).is_some());
+            number_of_link(&value, &name, above.as_deref(), |number| ids.get(&key(&tag, number)).is_some());
         if let Some(on) = ids.get(&key(&tag, &leads_to)).filter(|on| **on != task.id) {
             task.dependencies.push(on.clone());
         } else {
             left_out
-                .push(LeftOut::new(format!("{theirs}: dependencies"), format!("`{on}` is not in the file")));
+                .push(LeftOut::new(format!("{name}: dependencies"), format!("`{on}` is not in the file")));
             away.push(value);
         }
     }

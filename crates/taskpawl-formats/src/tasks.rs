@@ -2,7 +2,6 @@
 
 mod write;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -15,9 +14,11 @@ use crate::error::Position;
 use crate::faults::Faults;
 use crate::files::Files;
 use crate::ids::Ids;
+use crate::items::Items;
 use crate::links;
+use crate::own_fields::OwnFields;
 use crate::reading::{LeftOut, Options, Reading};
-use crate::record::{Read, Record, Unresolved, resolve, whole};
+use crate::record::{Read, Record, whole};
 use crate::states;
 use crate::times::rfc3339;
 use crate::unsupported::NOT_TAKEN;
@@ -84,23 +85,6 @@ fn list(value: &Value) -> Option<(Option<&'static str>, &Vec<Value>)> {
     whole.or_else(|| field("tasks")).or_else(|| field("data"))
 }
 
-#[derive(Clone)]
-struct Item {
-    record: Record,
-    id: TaskId,
-    theirs: String,
-}
-
-impl Unresolved for Item {
-    fn key(&self) -> String {
-        self.theirs.clone()
-    }
-
-    fn place(&self) -> &Position {
-        &self.record.place
-    }
-}
-
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
     let mut place = Position::of(file);
@@ -112,40 +96,24 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
             "the file is a list of tasks, or an object with a list `tasks`",
         ));
     };
-    let (mut ids, mut items) = (Ids::new(options), Vec::new());
-    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
+    let mut items = Items::new(options, faults);
     for (number, value) in list.iter().enumerate() {
         let place = place.element(field, number, format!("task {}", number + 1));
-        let record = Record::new(value.clone(), place.clone());
-        let record = record.and_then(|mut record| record.id("id").map(|theirs| (record, theirs)));
-        let (record, theirs) = match record {
-            Ok(found) => found,
-            Err(error) => {
-                faults.add(error, &place);
-                continue;
-            }
-        };
-        let Some(id) = ids.add(&theirs, None) else {
-            let error = record.place.error("id", "it occurs twice", "give one of the two another id");
-            faults.add_twice(error, &place, seen.get(&theirs));
-            continue;
-        };
-        seen.insert(theirs.clone(), place);
-        items.push(Item { record, id, theirs });
+        let record = Record::new(value.clone(), place.clone()).and_then(|mut record| {
+            let name = record.id("id")?;
+            Ok((record, name, OwnFields::default()))
+        });
+        items.add(&place, record, |record| {
+            record.place.error("id", "it occurs twice", "give one of the two another id")
+        });
     }
-    let said: BTreeSet<String> = SAID.iter().map(|field| (*field).to_owned()).collect();
-    let said = RefCell::new(said);
-    let mut reading = resolve(items, &mut ids, faults, &[], |item, ids, reading| {
-        let (name, record) = (item.theirs.clone(), ids.record(&item.theirs));
-        let changed_at = item.record.map.get("updatedAt").and_then(|at| rfc3339(at.as_str()?));
-        let mut said = said.borrow_mut();
-        let task = task(item.record, &item.id, ids, options, &mut said, &mut reading.left_out)?;
-        reading.push(task, name, record, changed_at);
-        Ok(())
+    let mut said: BTreeSet<String> = SAID.iter().map(|field| (*field).to_owned()).collect();
+    let mut reading = items.resolve(&[], Some(("updatedAt", rfc3339)), |item, ids, reading| {
+        task(item.record, &item.id, ids, options, &mut said, &mut reading.left_out)
     });
-    put_below(&mut reading, &ids, list);
+    put_below(&mut reading, &items.ids, list);
     say_plans(list, &mut reading.left_out);
-    reading.fields = said.into_inner().into_iter().collect();
+    reading.fields = said.into_iter().collect();
     links::settle(&mut reading, |_, _| ());
     Ok(reading)
 }

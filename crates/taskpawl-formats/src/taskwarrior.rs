@@ -2,22 +2,20 @@
 
 mod write;
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 use taskpawl_model::task::{Note, Priority, Status, Task};
-use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, Timestamp};
 
 use crate::error::Position;
 use crate::faults::{Faults, leave_out_conflicts};
 use crate::files::Files;
 use crate::ids::Ids;
+use crate::items::{Item, Items};
 use crate::links;
 use crate::own_fields::{NAME, OwnFields};
 use crate::preserved::{add_away, keep, keep_away, keep_if_other};
 use crate::reading::{LeftOut, Options, Reading};
-use crate::record::{Read, Record, Times, Unresolved, blank, resolve, set_option, whole};
+use crate::record::{Read, Record, Times, set_option, whole};
 use crate::states;
 use crate::times::{compact, rfc3339, to_compact};
 
@@ -64,64 +62,25 @@ pub(crate) fn is_one(text: &str) -> bool {
     first.is_some_and(|task| task.get("uuid").is_some() && task.get("description").is_some())
 }
 
-#[derive(Clone)]
-struct Item {
-    record: Record,
-    id: TaskId,
-    own_fields: OwnFields,
-    theirs: String,
-}
-
-impl Unresolved for Item {
-    fn key(&self) -> String {
-        self.theirs.clone()
-    }
-
-    fn place(&self) -> &Position {
-        &self.record.place
-    }
-}
-
 pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
-    let (mut ids, mut items) = (Ids::new(options), Vec::new());
-    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
-    for (place, record) in records(file, text, faults)? {
-        match record.and_then(|record| item(record, &place, &mut ids, &mut seen, faults)) {
-            Ok(item) => items.extend(item),
-            Err(error) => faults.add(error, &place),
-        }
+    let records = records(file, text, faults)?;
+    let mut items = Items::new(options, faults);
+    for (place, record) in records {
+        let record = record.and_then(|mut record| {
+            let (name, own_fields) = (record.id("uuid")?, record.text(NAME)?);
+            Ok((record, name, own_fields.map(|text| OwnFields::parse(&text)).unwrap_or_default()))
+        });
+        items.add(&place, record, |record| {
+            let problem = format!("task `{}` occurs twice", record.place.record);
+            record.place.error("uuid", problem, "remove one of the two")
+        });
     }
-    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
-        let (name, record) = (item.theirs.clone(), ids.record(&item.theirs));
-        let changed_at = item.record.map.get(TIMES.changed).and_then(|at| parse(at.as_str()?));
-        let task = task(item, ids, options, &mut reading.left_out)?;
-        reading.push(task, name, record, changed_at);
-        Ok(())
+    let mut reading = items.resolve(FIELDS, Some((TIMES.changed, TIMES.parse)), |item, ids, reading| {
+        task(item, ids, options, &mut reading.left_out)
     });
     links::settle(&mut reading, |task, on| add_away(task, FORMAT, "depends", json!(on)));
     Ok(reading)
-}
-
-/// Returns a record with its task id; `None` if an earlier one has its UUID.
-fn item(
-    mut record: Record,
-    place: &Position,
-    ids: &mut Ids<'_>,
-    seen: &mut BTreeMap<String, Position>,
-    faults: &mut Faults,
-) -> Read<Option<Item>> {
-    let theirs = record.id("uuid")?;
-    let own_fields = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
-    let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
-        let problem = format!("task `{theirs}` occurs twice");
-        let error = record.place.error("uuid", problem, "remove one of the two");
-        faults.add_twice(error, place, seen.get(&theirs));
-        return Ok(None);
-    };
-    seen.insert(theirs.clone(), place.clone());
-    let own_fields = own_fields.settle(&id);
-    Ok(Some(Item { record, id, own_fields, theirs }))
 }
 
 /// Returns true if the text is a list. Otherwise it has one task per line, as some settings of Taskwarrior print it.
@@ -154,20 +113,16 @@ fn records(file: &str, text: &str, faults: &mut Faults) -> Read<Vec<(Position, R
     Ok(records)
 }
 
-fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
-    let Item { mut record, id, own_fields, theirs } = item;
-    let mut task = blank(id, record.title("description")?, options.now);
-    let mut kept = Map::new();
-    if own_fields.id.is_none() && task.id.as_str() != theirs {
-        kept.insert("uuid".to_owned(), json!(theirs));
-    }
+fn task(mut item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
+    let (mut task, mut kept) = item.begin("description", "uuid", options.now)?;
+    let Item { mut record, own_fields, name, .. } = item;
     // `id` is a position in the current list, and `urgency` depends on the time. Taskwarrior computes both.
     record.map.remove("id");
     record.map.remove("urgency");
     record.times(&TIMES, &mut task, &mut kept)?;
     read_status(&mut record, &mut task, &own_fields, options.now, &mut kept)?;
     read_priority(&mut record, &mut task, &own_fields, &mut kept)?;
-    left_out.extend(unknown_priority(&theirs, &kept));
+    left_out.extend(unknown_priority(&name, &kept));
     let tags = match record.map.get("tags") {
         Some(Value::String(_)) => vec![record.text("tags")?.unwrap_or_default()],
         _ => record.texts("tags")?,
@@ -178,7 +133,7 @@ fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut
         if let Some(on) = ids.get(&on) {
             task.dependencies.push(on.clone());
         } else {
-            left_out.push(LeftOut::new(format!("{theirs}: depends"), format!("`{on}` is not in the file")));
+            left_out.push(LeftOut::new(format!("{name}: depends"), format!("`{on}` is not in the file")));
             away.push(json!(on));
         }
     }
@@ -278,11 +233,11 @@ fn read_priority(record: &mut Record, task: &mut Task, own_fields: &OwnFields, k
 }
 
 /// Lists a priority that Taskwarrior gets from its configuration.
-fn unknown_priority(theirs: &str, kept: &Map) -> Option<LeftOut> {
+fn unknown_priority(name: &str, kept: &Map) -> Option<LeftOut> {
     let word = kept.get("priority")?.as_str()?;
     let is_known = matches!(word.to_uppercase().as_str(), "H" | "M" | "L" | "");
     let why = || format!("the word `{word}` is not known, and counts as medium");
-    (!is_known).then(|| LeftOut::new(format!("{theirs}: priority"), why()))
+    (!is_known).then(|| LeftOut::new(format!("{name}: priority"), why()))
 }
 
 fn priority_of(word: Option<&str>) -> Priority {

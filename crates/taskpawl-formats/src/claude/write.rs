@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use taskpawl_model::task::{Priority, Status, Task};
 use taskpawl_model::value::{Map, TaskId};
 
-use super::{FIELDS, FORMAT, TASK_FIELDS, TODO, TODO_FIELDS, plain, status_of, take_ours, word_of};
+use super::{FIELDS, FORMAT, TASK_FIELDS, TODO, TODO_FIELDS, plain, status_of, word_of};
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds};
 use crate::files::Files;
@@ -102,7 +102,7 @@ pub(crate) fn files_of(files: &Files, ids: &BTreeSet<&str>) -> Vec<String> {
 /// Returns the id in a file, and the task id that an earlier export wrote into it.
 fn ids_of(text: &str) -> Option<(String, Option<String>)> {
     let mut record = Record::new(serde_json::from_str(text).ok()?, Position::default()).ok()?;
-    Some((record.id("id").ok()?, take_ours(&mut record).id))
+    Some((record.id("id").ok()?, OwnFields::take(&mut record.map).id))
 }
 
 /// Assigns a file id to every task, which is also its file name. New tasks get the numbers after the highest one.
