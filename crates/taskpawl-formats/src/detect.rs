@@ -1,4 +1,4 @@
-//! Detection of formats: it tells what it saw, and why that is the format.
+//! Detection of formats, with the reason for each.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::{beads, claude, github, markdown, shrimp, taskmaster, tasks, taskwarr
 pub struct Detected {
     /// The format.
     pub format: Format,
-    /// What was seen, as a sentence about the file without a period.
+    /// The reason, as a sentence about the file without a period.
     pub why: String,
 }
 
@@ -29,7 +29,7 @@ pub fn detect(files: &Files) -> Option<Format> {
 /// Returns the format of files. `path` is the path that they were read from, with `/` between its parts.
 ///
 /// # Errors
-/// Returns what was seen instead, and the nearest way to import it.
+/// Returns a description of the files, and the nearest way to import them.
 pub fn detected(path: &str, files: &Files) -> Result<Detected, String> {
     let bare = files.unmarked();
     let files = bare.as_ref();
@@ -66,7 +66,7 @@ pub fn detected(path: &str, files: &Files) -> Result<Detected, String> {
     of_text(name, text)
 }
 
-/// A format, the function that recognises its text, and what it looks for.
+/// A format, the function that recognises its text, and the features that it checks.
 type Check = (Format, fn(&str) -> bool, &'static str);
 
 const CHECKS: &[Check] = &[

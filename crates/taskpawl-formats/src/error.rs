@@ -30,9 +30,9 @@ pub(crate) struct Position {
     pub(crate) file: String,
     pub(crate) line: Option<u32>,
     pub(crate) record: String,
-    /// The way to the record from the root of a JSON file. Its line is only looked up if it is needed.
+    /// The path of the record in a JSON file. Its line is only looked up if it is needed.
     pub(crate) path: Vec<PathStep>,
-    /// Duplicate keys and inexact numbers anywhere in the file. They only make the record faulty that has them.
+    /// Duplicate keys and inexact numbers anywhere in the file. Each makes only its own record faulty.
     pub(crate) json_faults: Arc<Vec<JsonFault>>,
 }
 

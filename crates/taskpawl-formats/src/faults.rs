@@ -1,4 +1,4 @@
-//! Faulty records: they are left out and listed, and do not refuse the others.
+//! Faulty records. They are left out and listed; the others are still read.
 
 use taskpawl_json::PathStep;
 
@@ -16,7 +16,7 @@ pub(crate) struct Faults {
 #[derive(Debug)]
 struct Fault {
     error: FormatError,
-    /// The way to the record in a JSON file.
+    /// The path of the record in a JSON file.
     path: Vec<PathStep>,
     /// The position of the record with the same id that counts.
     first: Option<Position>,
@@ -28,7 +28,7 @@ impl Faults {
         self.list.push(Fault { error, path: place.path.clone(), first: None });
     }
 
-    /// Adds the fault of a record whose id another one has: the one at `first`, which counts.
+    /// Adds the fault of a record with the same id as the one at `first`, which counts.
     pub(crate) fn add_twice(&mut self, error: FormatError, place: &Position, first: Option<&Position>) {
         self.list.push(Fault { error, path: place.path.clone(), first: first.cloned() });
     }

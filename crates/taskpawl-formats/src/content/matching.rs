@@ -14,7 +14,7 @@ pub(super) fn pairs<'m>(items: &'m [ContentItem], known: &'m Known) -> (Vec<Pair
     let mut matching = Matching::of(items, known);
     matching.by_id();
     let keys: Vec<Keys> = Kind::ALL.iter().map(|kind| Keys::of(*kind, &matching)).collect();
-    // First what cannot be mistaken, by all keys: it tells apart what has the same key.
+    // Unique keys first, of every kind: the pairs that they give tell apart the items with equal keys.
     for keys in &keys {
         matching.alone(keys);
     }

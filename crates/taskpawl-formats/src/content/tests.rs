@@ -91,7 +91,7 @@ fn among_equals_the_neighbours_decide() {
     let now = "Write tests\nPlan\nWrite tests\nBuild\nWrite tests\nDeploy";
     assert_eq!(lines_before(before, now, false), "- - 1 2 3 4");
     assert_eq!(lines_before("Call\nCall", "Call\nCall\nCall", false), "1 2 -");
-    // The item before it is new, or was renamed: what stands around both still tells.
+    // The heading before an item is new or renamed, and its other neighbours identify it.
     let before = "1. Set up\n1.1 Test\n2. Model\n2.1 Test\n3. API\n3.1 Test";
     let now = "1. New\n1.1 Test\n2. Set up\n2.1 Test\n3. Model\n3.1 Test\n4. API changed\n4.1 Test";
     assert_eq!(lines_before(before, now, true), "- - 1 2 3 4 5 6");

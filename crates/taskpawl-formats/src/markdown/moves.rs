@@ -88,7 +88,7 @@ impl<'t> Moves<'t> {
             } else if let Some((id, _)) = open.last()
                 && let Some(moved) = self.by_task.get_mut(id)
             {
-                // An item without a task here stays what it is.
+                // An item without a task here moves unchanged.
                 let other = place.and_then(|place| document.tasks.get(place)).map(|task| &task.id);
                 moved.notes.push((page.texts[line].to_owned(), other));
                 self.left.insert(line);

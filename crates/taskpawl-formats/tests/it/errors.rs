@@ -95,7 +95,7 @@ fn of_records_with_one_id_both_places_are_named() {
 }
 
 #[test]
-fn a_record_that_is_no_exact_json_refuses_only_itself() {
+fn a_record_that_is_no_exact_json_is_the_only_one_left_out() {
     const FAULTS: &[(&str, &str)] = &[
         ("\"x\":1,\"x\":2", ""),
         ("\"x\":{\"y\":18446744073709551616}", ": x.y"),
@@ -154,7 +154,7 @@ fn a_record_that_is_no_exact_json_refuses_only_itself() {
             assert_eq!(write(format, &reading.tasks, Some(&before)).files, before, "{}", format.name());
         }
     }
-    // A subtask refuses only itself, too.
+    // A faulty subtask does not affect the others either.
     let text = "{\"tasks\":[{\"id\":1,\"title\":\"A\",\"subtasks\":[{\"id\":1,\"title\":\"B\"},{\"id\":2,\"title\":\"C\",\"title\":\"D\"}]}]}";
     let reading = read(Format::Taskmaster, &Files::single("t.json", text), &options()).unwrap();
     assert_eq!((reading.tasks.len(), reading.faults().count()), (2, 1));

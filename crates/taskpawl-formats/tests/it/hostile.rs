@@ -1,4 +1,4 @@
-//! Names that look like the syntax of a format stay what they are: a name is text, through any number of exports and imports.
+//! Names that look like the syntax of a format: they stay the same text through any number of exports and imports.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ proptest! {
             prop_assert!(read.tasks.iter().all(|task| task.status.as_str() == "todo" && task.options.is_empty()), "{}: {:?}", format.name(), first);
             let second = exported(format, &read.tasks, &first);
             prop_assert_eq!(&second, &first, "{}", format.name());
-            // A new file from what was read has the same tasks as well.
+            // A new file with the tasks that were read has the same tasks as well.
             let third = write(format, &read.tasks, None).files;
             let read = reading(format, &third);
             prop_assert_eq!(names(&read.tasks), names(&tasks), "{}: {:?}", format.name(), third);

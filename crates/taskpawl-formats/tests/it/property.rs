@@ -61,7 +61,7 @@ fn tasks(plans: &[Plan]) -> Vec<Task> {
     for (number, plan) in plans.iter().enumerate() {
         let at = chrono::DateTime::from_timestamp(60 * plan.minutes, 0).unwrap();
         let parent = plan.parent.filter(|parent| *parent < number && list[*parent]["parent"].is_null());
-        // What stands behind the parent may wait for it, and would so close a cycle.
+        // Tasks after the parent may depend on it, so a dependency on them could close a cycle.
         let may_need = |on: usize| {
             on < number && parent.is_none_or(|parent| on < parent || list[on]["parent"] == id(parent))
         };

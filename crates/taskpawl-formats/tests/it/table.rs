@@ -146,7 +146,7 @@ fn tables() -> String {
     out
 }
 
-/// Returns the table that says for each field and format what becomes of a value in an export.
+/// Returns the table of the effect that an export has on a value, for each field and format.
 fn fates() -> String {
     let header: Vec<&str> = writable().map(Format::name).collect();
     let mut out = format!("\n| field | {} |\n{}|\n", header.join(" | "), "| --- ".repeat(header.len() + 1));
@@ -160,7 +160,7 @@ fn fates() -> String {
 fn fate(format: Format, name: &str) -> &'static str {
     let tasks = unsupported::tasks();
     let written = write(format, &tasks, None);
-    // Other programs ignore these fields: what is lost without them is not in a field of their own.
+    // Other programs ignore these fields: a value that is lost without them has no field of the format.
     let mut plain = Files::default();
     for (file, text) in written.files.iter() {
         plain.insert(file, text.replace("taskpawl", "other"));

@@ -46,7 +46,7 @@ pub(crate) fn tasks() -> Vec<Task> {
     list.into_iter().map(|task| serde_json::from_value(task).unwrap()).collect()
 }
 
-/// Returns the value of a field, without what not every format has.
+/// Returns the value of a field, without the parts that only some formats have.
 pub(crate) fn field(task: &Task, field: &str) -> Value {
     let value = serde_json::to_value(task).unwrap();
     let value = match field.strip_prefix("metadata.") {
