@@ -52,7 +52,8 @@ impl<'k> Ids<'k> {
         if self.by_key.contains_key(key) {
             return None;
         }
-        let id = self.remembered(key).unwrap_or_else(|| self.new_id(base, known));
+        let remembered = self.remembered(key).or_else(|| self.remembered_by_task(base));
+        let id = remembered.unwrap_or_else(|| self.new_id(base, known));
         self.taken.insert(id.clone());
         self.by_key.insert(key.to_owned(), id.clone());
         Some(id)
@@ -70,6 +71,14 @@ impl<'k> Ids<'k> {
             self.ambiguous.push(Ambiguous { record: key.to_owned(), tasks });
         }
         Some(first)
+    }
+
+    /// Returns the task that version 0.1 made from a record of `tasks.json`. It did not store the ids of such records, so its task ids
+    /// are computed again.
+    fn remembered_by_task(&self, base: &str) -> Option<TaskId> {
+        let id = TaskId::from(fitting(&self.prefixed(base)));
+        let known = self.known.of_task(&id).filter(|known| known.is_legacy && known.record.id == id.as_str());
+        known.map(|_| id).filter(|id| !self.taken.contains(id))
     }
 
     fn new_id(&mut self, base: &str, known: Option<&str>) -> TaskId {

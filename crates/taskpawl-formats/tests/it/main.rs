@@ -11,6 +11,7 @@ mod exports;
 mod fuzz;
 mod hostile;
 mod identity;
+mod imports_of_0_1;
 mod moves;
 mod order;
 mod property;
