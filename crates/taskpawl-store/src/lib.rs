@@ -41,6 +41,8 @@ mod sqlite;
 #[path = "no_sqlite.rs"]
 mod sqlite;
 mod store;
+#[cfg(test)]
+mod testing;
 mod text_change;
 mod words;
 

@@ -6,35 +6,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chrono::DateTime;
-use taskpawl_model::command::{Command, Context, NewTask, Refusal, Request};
-use taskpawl_model::task::{Actor, ActorKind, Origin, PlanAccess, TaskSpec};
+use taskpawl_model::command::{Command, Refusal};
+use taskpawl_model::task::{Actor, ActorKind, PlanAccess};
 use taskpawl_model::value::{Key, RunId};
 use taskpawl_model::view::{EventQuery, Query, View, ViewResult};
 
 use super::*;
+use crate::testing::{create, request};
 use crate::{Location, Store, StoreError, open};
 
 fn store_with(tasks: u32) -> Arc<dyn Store> {
     let store = open(&Location::Memory);
     let task = |number: u32| {
-        let spec = TaskSpec { name: format!("Task {number}"), ..TaskSpec::default() };
-        let dependencies = if number == 0 { Vec::new() } else { vec![format!("t{}", number / 2)] };
-        let dependencies = if number == 1 { vec!["t0".to_owned()] } else { dependencies };
-        let dependencies = dependencies.into_iter().filter(|id| *id != format!("t{number}")).collect();
-        let task =
-            NewTask { id: format!("t{number}").as_str().into(), spec, dependencies, ..NewTask::default() };
-        let now = DateTime::from_timestamp_millis(1_000).unwrap();
-        let context = Context {
-            now,
-            actor: "ann".into(),
-            kind: ActorKind::Program,
-            run: None,
-            origin: Origin::Cli,
-            policy_hook: None,
-            redact: None,
-        };
-        Request { command: Command::Create(Box::new(task)), context }
+        let on = (number > 0).then(|| format!("t{}", number / 2));
+        create(&format!("t{number}"), on.as_deref().as_slice())
     };
     for outcome in store.write((0..tasks).map(task).collect()).unwrap() {
         outcome.unwrap();
@@ -113,18 +98,8 @@ fn commands_that_are_no_additions_are_refused_before_sending() {
     // No server accepts connections.
     let (plan_socket, _keeper) = plan_socket().unwrap();
     let remote = open(&Location::Call(plan_socket));
-    let now = DateTime::from_timestamp_millis(1_000).unwrap();
-    let context = Context {
-        now,
-        actor: "ann".into(),
-        kind: ActorKind::Program,
-        run: None,
-        origin: Origin::Cli,
-        policy_hook: None,
-        redact: None,
-    };
     let command = Command::Cancel { ids: vec!["t0".to_owned()], reason: None };
-    let outcome = remote.write(vec![Request { command, context }]).unwrap().remove(0);
+    let outcome = remote.write(vec![request(command)]).unwrap().remove(0);
     let refusal = *outcome.unwrap_err();
     assert!(matches!(refusal, Refusal::BeyondAccess { access: None, .. }), "{refusal}");
 }

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use taskpawl_model::command::{Command, Context, NewTask, Request};
-use taskpawl_model::task::{ActorKind, Origin, Status, TaskSpec};
-use taskpawl_model::task::{Event, EventKind};
-use taskpawl_model::value::TaskId;
+use taskpawl_model::command::{Command, Request};
+use taskpawl_model::task::{Event, EventKind, Status};
 
+use crate::testing::{create, request};
 use crate::{Location, Store, StoreError, open};
 
 struct Scene {
@@ -34,28 +33,15 @@ impl Scene {
     }
 
     fn create(&self, id: &str, dependencies: &[&str]) {
-        let dependencies = dependencies.iter().map(|id| (*id).to_owned()).collect();
-        let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
-        let task = NewTask { id: TaskId::from(id), spec, dependencies, ..NewTask::default() };
-        self.write(Command::Create(Box::new(task)));
+        self.give(create(id, dependencies));
     }
 
     fn write(&self, command: Command) {
-        self.open().write(vec![Self::request(command)]).unwrap().remove(0).unwrap();
+        self.give(request(command));
     }
 
-    fn request(command: Command) -> Request {
-        let now = chrono::DateTime::from_timestamp(0, 5).unwrap();
-        let context = Context {
-            now,
-            actor: "ann".into(),
-            kind: ActorKind::Program,
-            run: None,
-            origin: Origin::Cli,
-            policy_hook: None,
-            redact: None,
-        };
-        Request { command, context }
+    fn give(&self, request: Request) {
+        self.open().write(vec![request]).unwrap().remove(0).unwrap();
     }
 
     fn edit(&self, edit: impl FnOnce(&mut Value)) {
@@ -229,8 +215,8 @@ fn a_file_that_is_no_exact_json_is_refused() {
 fn a_write_that_could_not_be_read_back_is_refused() {
     let scene = Scene::new();
     scene.edit(|file| file["tasks"][0]["version"] = (u64::MAX / 2).into());
-    let request = Command::Done { ids: vec!["a".to_owned()], result: None, note: None, attempt: None };
-    let error = scene.open().write(vec![Scene::request(request)]).unwrap_err();
+    let done = Command::Done { ids: vec!["a".to_owned()], result: None, note: None, attempt: None };
+    let error = scene.open().write(vec![request(done)]).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
     assert_eq!(scene.open().view(|view| view.counts()).unwrap()[&Status::Todo], 2);
 }
@@ -406,8 +392,8 @@ fn an_older_file_is_readable_and_copied_before_the_first_write() {
     assert!(fs::read(&scene.path).unwrap() == old, "a read changes nothing");
     let backup = scene.path.with_file_name("plan.json.v1.bak");
     assert!(!backup.exists());
-    let request = Command::Done { ids: vec!["a".to_owned()], result: None, note: None, attempt: None };
-    store.write(vec![Scene::request(request)]).unwrap().remove(0).unwrap();
+    let done = Command::Done { ids: vec!["a".to_owned()], result: None, note: None, attempt: None };
+    store.write(vec![request(done)]).unwrap().remove(0).unwrap();
     assert!(fs::read(&backup).unwrap() == old);
     assert_eq!(scene.content()["schemaVersion"], 2);
     assert!(matches!(

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use rusqlite::Connection;
-use taskpawl_model::command::{Command, Context, Request};
+use taskpawl_model::command::Command;
 use taskpawl_model::task::{
-    ActorKind, DependencyCounts, Entry, EventKind, GateState, Node, Origin, Priority, Status, StatusKind,
+    ActorKind, DependencyCounts, Entry, EventKind, GateState, Node, Priority, Status, StatusKind,
     SubtaskCounts, TaskRecord, Trigger, Work,
 };
 use taskpawl_model::value::{Key, TaskId};
@@ -19,6 +19,7 @@ use super::view::sql;
 use super::{Live, SqliteBackend, history, open};
 use crate::StoreError;
 use crate::backend::Backend;
+use crate::testing::{create, request};
 
 struct Scene {
     _directory: tempfile::TempDir,
@@ -341,23 +342,7 @@ fn every_changed_column_of_a_node_is_written() {
 }
 
 fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
-    use taskpawl_model::command::{Command, Context, NewTask, Request};
-    use taskpawl_model::task::{Origin, TaskSpec};
-    use taskpawl_model::value::Timestamp;
-    let context = Context {
-        now: Timestamp::UNIX_EPOCH,
-        actor: "a".into(),
-        kind: ActorKind::Program,
-        run: None,
-        origin: Origin::Library,
-        policy_hook: None,
-        redact: None,
-    };
-    let request = |number: u32| {
-        let spec = TaskSpec { name: format!("task {number}"), ..TaskSpec::default() };
-        let task = NewTask { id: format!("t{number}").into(), spec, ..NewTask::default() };
-        Request { command: Command::Create(Box::new(task)), context: context.clone() }
-    };
+    let request = |number: u32| create(&format!("t{number}"), &[]);
     let store = crate::open(&crate::Location::Sqlite(path.to_owned()));
     for outcome in store.write(range.map(request).collect()).unwrap() {
         outcome.unwrap();
@@ -377,23 +362,12 @@ fn gates_left_undecided_by_an_earlier_version_are_decided_by_runs_and_commands()
     }
     scene.backend.writer = None;
     let store = crate::open(&crate::Location::Sqlite(scene.path.clone()));
-    let now = chrono::DateTime::from_timestamp(0, 0).unwrap();
-    let context = Context {
-        now,
-        actor: "ann".into(),
-        kind: ActorKind::Program,
-        run: None,
-        origin: Origin::Library,
-        policy_hook: None,
-        redact: None,
-    };
     let ready = || {
         let query = Query { ready: Some(vec![Work::Manual]), ..Query::default() };
         store.view(|view| view.find(&query)).unwrap()
     };
     let give = |command| {
-        let request = Request { command, context: context.clone() };
-        store.write(vec![request]).unwrap().pop().unwrap().unwrap();
+        store.write(vec![request(command)]).unwrap().pop().unwrap().unwrap();
     };
     assert_eq!(ready(), []);
     give(Command::Claim {
@@ -404,7 +378,7 @@ fn gates_left_undecided_by_an_earlier_version_are_decided_by_runs_and_commands()
     });
     give(Command::Note { id: "t2".to_owned(), text: "looked".to_owned() });
     assert_eq!(ready(), [Key(2)]);
-    let run = serde_json::json!({"id": "r", "scope": [], "actor": "ann", "host": "h", "startedAt": now});
+    let run = serde_json::json!({"id": "r", "scope": [], "actor": "ann", "host": "h", "startedAt": "1970-01-01T00:00:00Z"});
     give(Command::start_run(serde_json::from_value(run).unwrap()));
     assert_eq!(ready(), [Key(0), Key(2)]);
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use taskpawl_model::command::{Command, Context, NewTask, Request};
-use taskpawl_model::task::{ActorKind, Origin, Status, TaskSpec};
-use taskpawl_model::value::Timestamp;
+use taskpawl_model::task::Status;
 
 use super::open::Setup;
 use super::open_with;
@@ -16,7 +14,7 @@ use super::schema::Schema;
 use crate::file_system::FileSystemKind;
 use crate::files::with_suffix;
 use crate::handle::Handle;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, testing};
 
 /// A schema after the current one.
 const LATER: &str = "CREATE TABLE later (x INTEGER); INSERT INTO later VALUES (7);";
@@ -80,19 +78,7 @@ impl Scene {
 }
 
 fn create(store: &Arc<dyn Store>, id: &str) -> Result<(), StoreError> {
-    let context = Context {
-        now: Timestamp::UNIX_EPOCH,
-        actor: "a".into(),
-        kind: ActorKind::Program,
-        run: None,
-        origin: Origin::Library,
-        policy_hook: None,
-        redact: None,
-    };
-    let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
-    let task = NewTask { id: id.into(), spec, ..NewTask::default() };
-    let request = Request { command: Command::Create(Box::new(task)), context };
-    store.write(vec![request])?.remove(0).unwrap();
+    store.write(vec![testing::create(id, &[])])?.remove(0).unwrap();
     Ok(())
 }
 

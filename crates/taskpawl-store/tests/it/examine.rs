@@ -5,12 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use taskpawl_model::command::{Command, Context, NewTask};
-use taskpawl_model::task::{ActorKind, Origin};
+use taskpawl_model::command::{Command, NewTask};
 use taskpawl_model::value::TaskId;
 use taskpawl_store::{Diagnostic, Location, Severity, StoreError, examine, open};
 
-use crate::support::{accept, after, at, create, request, task, task_with_call};
+use crate::support::{accept, after, create, request, task, task_with_call};
 
 struct Scene {
     directory: tempfile::TempDir,
@@ -58,15 +57,7 @@ impl Scene {
     }
 
     fn examine(&self, repair: bool) -> Vec<Diagnostic> {
-        let context = Context {
-            now: at(0),
-            actor: "ann".into(),
-            kind: ActorKind::Program,
-            run: None,
-            origin: Origin::Cli,
-            policy_hook: None,
-            redact: None,
-        };
+        let context = request(Command::Settle).context;
         examine(&self.location, repair.then_some(&context)).unwrap()
     }
 
