@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::typed::TYPED;
-use super::words::Word;
+use super::words::{TYPED, Word};
 
 /// The maximum depth of an expression. Recursive code cannot exhaust the stack below it.
 pub(super) const MAX_DEPTH: usize = 100;

@@ -11,10 +11,9 @@ use super::data::{Data, TaskData};
 use super::error::{EvalFault, ExprFault};
 use super::filters;
 use super::number::{Num, apply};
-use super::parser::shortened;
 use super::provenance::Seen;
-use super::say::{described, fields, items, kind, near};
-use super::typed::{TYPED, typed};
+use super::say::{described, fields, items, kind, near, shortened};
+use super::words::TYPED;
 use crate::task::trust::{UntrustedValue, add_values};
 use crate::value::Map;
 
@@ -158,7 +157,9 @@ impl<'d> Machine<'d, '_> {
             Kind::Filter { of, filter, arguments } if filter.name == "default" => {
                 filters::default(self, of, arguments)
             }
-            Kind::Filter { of, filter, arguments } if filter.name == TYPED => typed(self, of, arguments),
+            Kind::Filter { of, filter, arguments } if filter.name == TYPED => {
+                filters::typed(self, of, arguments)
+            }
             Kind::Filter { of, filter, .. } if filter.name == "partial" => {
                 Ok((self.traced(of)?.0, Seen::Nothing))
             }

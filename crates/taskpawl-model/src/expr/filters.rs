@@ -7,13 +7,15 @@ use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-use super::ast::{Arguments, Expr};
+use super::ast::{Arguments, Expr, Op};
 use super::error::EvalFault;
 use super::eval::{Eval, Machine, Stop, Val, is_true, owned};
 use super::number::{Num, apply as arithmetic};
+use super::param_type::ParamType;
 use super::provenance::Seen;
 use super::say::{described, quoted};
-use super::{ast::Op, words};
+use super::typed::written_type;
+use super::words::{self, TYPED};
 
 /// Applies a filter to a value.
 pub(super) fn apply<'d>(
@@ -64,6 +66,32 @@ pub(super) fn default<'d>(
     };
     // Only the used value is traced, so the fallback is not evaluated if it is not needed.
     if is_usable { Ok((value, seen)) } else { machine.traced(&arguments.plain[0]) }
+}
+
+/// Evaluates `of`, and fails for a value of another type. A missing value stays missing.
+pub(super) fn typed<'d>(
+    machine: &mut Machine<'d, '_>,
+    of: &Expr,
+    arguments: &Arguments,
+) -> Eval<(Val<'d>, Seen<'d>)> {
+    let (value, seen) = machine.traced(of)?;
+    let Some(kind) = written_type(arguments) else { return Ok((value, seen)) };
+    let wrong = match &value {
+        Val::One(value) if !kind.fits(value) => Some((described(value), ParamType::of(value))),
+        Val::Many(_) if kind != ParamType::Array => Some(("a list".to_owned(), Some(ParamType::Array))),
+        Val::One(_) | Val::Many(_) | Val::Missing(_) => None,
+    };
+    let Some((found, own)) = wrong else { return Ok((value, seen)) };
+    let what = match arguments.plain.get(1) {
+        Some(name) => format!("parameter `{}`", machine.value(name)?.as_str().unwrap_or_default()),
+        None => format!("`{TYPED}`"),
+    };
+    let (path, expected) = (machine.source(of), kind.expected());
+    let hint = match own {
+        Some(own) => kind.conversion_of(own).map(str::to_owned),
+        None => Some("add `| default(…)`".to_owned()),
+    };
+    Err(Stop { fault: Box::new(EvalFault::Kind { what, expected, path, found }), hint })
 }
 
 /// Returns the results of filters that need not copy the results of a task.

@@ -23,6 +23,7 @@ mod filters;
 mod lexer;
 mod names;
 mod number;
+mod param_type;
 mod parser;
 mod provenance;
 mod rename;
@@ -39,15 +40,17 @@ pub use ast::{Name, TaskField};
 pub(crate) use budget::Budget;
 pub use data::{Args, Data, Evaluated, References, TaskData, TaskUse};
 pub use error::{EvalError, EvalFault, ExprError, ExprFault};
+pub use param_type::ParamType;
 pub use provenance::{CutParts, Provenance, Provenances};
-pub(crate) use rename::{as_expression, as_literal, lone_name, rename_in_condition, rename_in_value};
+pub(crate) use rename::{
+    as_expression, as_literal, lone_name, rename_in_condition, rename_in_value, typed_expression,
+};
 pub(crate) use scan::OPEN;
 pub use template::{
     Mention, args_mentions, args_references, condition_mentions, condition_references, evaluate,
     evaluate_args, evaluate_condition, evaluate_expression, inserts_raw, lone_expression, mentions,
     references, result_fields, result_fields_of_condition, with_secret_variables,
 };
-pub(crate) use template::{check_no_expression, deciding_mentions, text_mentions};
-pub(crate) use typed::{fixed_type, typed_expression};
+pub(crate) use template::{check_no_expression, deciding_mentions, fixed_type, text_mentions};
 pub use unmarked::unmarked_expression;
 pub use words::{FILTERS, OPERATORS, ROOTS, TESTS, Word};

@@ -7,7 +7,8 @@ use taskpawl_text::nearest;
 use super::ast::{Expr, Name, TaskField};
 use super::error::{ExprFault, Fault};
 use super::lexer::Lexeme;
-use super::parser::{Parser, call_of, is_name, shortened};
+use super::parser::{Parser, call_of, is_name};
+use super::say::shortened;
 use super::words;
 use crate::value::variable_of_reference;
 

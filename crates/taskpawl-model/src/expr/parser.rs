@@ -6,6 +6,7 @@ use taskpawl_text::nearest;
 use super::ast::{Arguments, COMPARISON, Expr, Kind, MAX_BYTES, MAX_DEPTH, NOT, Name, Op};
 use super::error::{ExprFault, Fault};
 use super::lexer::{Lexeme, Token, tokens};
+use super::say::shortened;
 use super::typed::check_type;
 use super::words::{self, Word};
 
@@ -616,14 +617,4 @@ fn check_arguments(word: &'static Word, arguments: &Arguments, at: usize) -> Par
     }
     let fault = ExprFault::Arguments { name: word.name, takes: word.takes() };
     Err(Fault::new(at, fault).hint(format!("for example `{}`", word.example.replace('\n', "\\n"))))
-}
-
-/// Returns a text for a message, shortened if it is long.
-pub(super) fn shortened(text: &str) -> String {
-    const MAX: usize = 60;
-    let mut shown: String = text.chars().take(MAX).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
 }

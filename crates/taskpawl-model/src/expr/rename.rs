@@ -10,9 +10,11 @@ use serde_json::Value;
 
 use super::ast::{Kind, Name};
 use super::error::{ExprError, Fault};
+use super::param_type::ParamType;
 use super::parser::parse;
 use super::scan::{OPEN, Piece, pieces};
 use super::template::{alone, shifted};
+use super::words::TYPED;
 
 /// Returns the text in place of a name; `None` keeps the name.
 pub(crate) type Renaming<'r> = dyn FnMut(&Name) -> Option<String> + 'r;
@@ -106,6 +108,11 @@ pub(crate) fn as_literal(value: &Value) -> String {
     operand(value, &|text| Ok(literal(text))).expect("BUG: a text without expressions is invalid")
 }
 
+/// Returns an expression that fails unless the value of `text`, which is one operand, has a type. Errors name the parameter.
+pub(crate) fn typed_expression(text: &str, kind: ParamType, param: &str) -> String {
+    format!("({text} | {TYPED}('{kind}', {}))", literal(param))
+}
+
 type Write<'w> = &'w dyn Fn(&str) -> Result<String, Fault>;
 
 fn operand(value: &Value, write: Write<'_>) -> Result<String, Fault> {
@@ -160,7 +167,7 @@ fn joined(text: &str) -> Result<String, Fault> {
 }
 
 /// Returns a text as a literal. It contains neither the start of an expression nor a reference to a secret.
-pub(super) fn literal(text: &str) -> String {
+fn literal(text: &str) -> String {
     let mut written = String::with_capacity(text.len() + 2);
     written.push('\'');
     let mut characters = text.chars().peekable();

@@ -40,6 +40,16 @@ pub(super) fn quoted(text: &str) -> String {
     format!("`{shown}`")
 }
 
+/// Returns a text for a message, shortened if it is long.
+pub(super) fn shortened(text: &str) -> String {
+    const MAX: usize = 60;
+    let mut shown: String = text.chars().take(MAX).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
 pub(super) fn items(count: usize) -> String {
     match count {
         0 => "no items".to_owned(),

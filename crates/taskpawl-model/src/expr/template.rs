@@ -10,11 +10,13 @@ use super::budget::Budget;
 use super::data::{Args, Data, Evaluated, References};
 use super::error::{EvalError, EvalFault, ExprError, ExprFault, Fault};
 use super::eval::{Eval, Machine, Stop};
-use super::parser::{Parsed, parse, shortened};
-use super::say::described;
+use super::param_type::ParamType;
+use super::parser::{Parsed, parse};
+use super::say::{described, shortened};
 use super::scan::{OPEN, Piece, pieces};
 use super::shell::{Command, quote};
 use super::shell_place::{Part, data_words};
+use super::typed::type_of;
 use crate::task::spec::{MERGE_TOOL, RETURN_TOOL};
 use crate::task::trust::{UntrustedValue, add_values};
 use crate::value::Map;
@@ -297,6 +299,11 @@ pub fn lone_expression(text: &str) -> Option<&str> {
         [Piece::Expression { source, .. }] => Some(source.trim()),
         _ => None,
     }
+}
+
+/// Returns the type of an expression whose values all have the same one.
+pub(crate) fn fixed_type(source: &str) -> Option<ParamType> {
+    parse(source).ok().and_then(|parsed| type_of(&parsed.expr))
 }
 
 /// Refuses an expression in a key of an object.

@@ -1,30 +1,14 @@
-//! The types of values: those that are known before the run, and the filter `typed`, which checks the others.
+//! The types of values that are known before the run.
 
 use serde_json::Value;
 
 use super::ast::{Arguments, Expr, Kind, Name, Op, TaskField};
-use super::error::{EvalFault, ExprFault, Fault};
-use super::eval::{Eval, Machine, Stop, Val};
-use super::parser::parse;
-use super::provenance::Seen;
-use super::rename::literal;
-use super::say::described;
-use crate::plan::ParamType;
-
-/// The filter that fails for values of another type.
-pub(super) const TYPED: &str = "typed";
-
-/// Returns an expression that fails unless the value of `text`, which is one operand, has a type. Errors name the parameter.
-pub(crate) fn typed_expression(text: &str, kind: ParamType, param: &str) -> String {
-    format!("({text} | {TYPED}('{kind}', {}))", literal(param))
-}
+use super::error::{ExprFault, Fault};
+use super::param_type::ParamType;
+use super::words::TYPED;
 
 /// Returns the type of an expression whose values all have the same one.
-pub(crate) fn fixed_type(source: &str) -> Option<ParamType> {
-    parse(source).ok().and_then(|parsed| type_of(&parsed.expr))
-}
-
-fn type_of(expr: &Expr) -> Option<ParamType> {
+pub(super) fn type_of(expr: &Expr) -> Option<ParamType> {
     match &expr.kind {
         Kind::Value(value) => ParamType::of(value),
         Kind::Name(name) => type_of_name(name),
@@ -87,7 +71,8 @@ fn type_of_filter(name: &str, arguments: &Arguments) -> Option<ParamType> {
     }
 }
 
-fn written_type(arguments: &Arguments) -> Option<ParamType> {
+/// Returns the type that the arguments of `typed` name.
+pub(super) fn written_type(arguments: &Arguments) -> Option<ParamType> {
     let Kind::Value(Value::String(word)) = &arguments.plain.first()?.kind else { return None };
     ParamType::from_word(word)
 }
@@ -101,38 +86,12 @@ pub(super) fn check_type(filter: &str, arguments: &Arguments, at: usize) -> Resu
     Err(Fault::new(at, ExprFault::TypeWord).hint(format!("the types are {}", words.join(", "))))
 }
 
-/// Evaluates `of`, and fails for a value of another type. A missing value stays missing.
-pub(super) fn typed<'d>(
-    machine: &mut Machine<'d, '_>,
-    of: &Expr,
-    arguments: &Arguments,
-) -> Eval<(Val<'d>, Seen<'d>)> {
-    let (value, seen) = machine.traced(of)?;
-    let Some(kind) = written_type(arguments) else { return Ok((value, seen)) };
-    let wrong = match &value {
-        Val::One(value) if !kind.fits(value) => Some((described(value), ParamType::of(value))),
-        Val::Many(_) if kind != ParamType::Array => Some(("a list".to_owned(), Some(ParamType::Array))),
-        Val::One(_) | Val::Many(_) | Val::Missing(_) => None,
-    };
-    let Some((found, own)) = wrong else { return Ok((value, seen)) };
-    let what = match arguments.plain.get(1) {
-        Some(name) => format!("parameter `{}`", machine.value(name)?.as_str().unwrap_or_default()),
-        None => format!("`{TYPED}`"),
-    };
-    let (path, expected) = (machine.source(of), kind.expected());
-    let hint = match own {
-        Some(own) => kind.conversion_of(own).map(str::to_owned),
-        None => Some("add `| default(…)`".to_owned()),
-    };
-    Err(Stop { fault: Box::new(EvalFault::Kind { what, expected, path, found }), hint })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::expr::{Data, evaluate};
+    use crate::expr::{Data, evaluate, fixed_type, typed_expression};
 
     /// Returns the value of an expression, or the error with its hint.
     fn value(expression: &str) -> Result<Value, String> {

@@ -29,6 +29,9 @@ const fn word(
     Word { name, least, most, named, meaning, example, gives }
 }
 
+/// The filter that fails for values of another type.
+pub(super) const TYPED: &str = "typed";
+
 /// The root names of values. Their examples are evaluated with the data of the tests.
 pub static ROOTS: &[Word] = &[
     word("params", (0, 0), &[], "a parameter of the plan", ("params.region", r#""eu""#)),
@@ -286,7 +289,7 @@ pub static FILTERS: &[Word] = &[
         ("' a\n' | trim", r#""a""#),
     ),
     word(
-        "typed",
+        TYPED,
         (1, 2),
         &[],
         "the value, if its type is `string`, `integer`, `number`, `boolean`, `array` or `object`; others are an error, which names the second argument",

@@ -50,6 +50,7 @@ pub(crate) use vocabulary::{
     refused_plan_field, refused_task_field, work_field,
 };
 
+pub use crate::expr::ParamType;
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
 pub use included_files::{IncludeError, IncludedText, PlanFiles};
@@ -64,5 +65,5 @@ pub use parse::{
 pub use reliance::Reliance;
 pub use schedule::{OverlapWord, PlanSchedule, Reaction};
 pub use taskpawl_json::Position;
-pub use types::{Budget, IncludedPlace, Param, ParamType, Plan, PlanSource, PlanTask, Requires};
+pub use types::{Budget, IncludedPlace, Param, Plan, PlanSource, PlanTask, Requires};
 pub use vocabulary::{PlanFields, ProposedFields, is_own_field, proposed_fields};

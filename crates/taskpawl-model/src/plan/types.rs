@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use taskpawl_json::Position;
 
-use super::{PlanError, PlanErrors, PlanSchedule};
-use crate::task::spec::{NewCall, TaskSpec, word_enum};
+use super::{ParamType, PlanError, PlanErrors, PlanSchedule};
+use crate::task::spec::{NewCall, TaskSpec};
 use crate::value::Map;
 use crate::value::{Period, Shared, TaskId};
 
@@ -171,24 +171,6 @@ pub struct Param {
     /// The value if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-}
-
-word_enum! {
-    /// The type of a parameter.
-    ParamType {
-        /// Text.
-        String = "string",
-        /// A whole number.
-        Integer = "integer",
-        /// A number.
-        Number = "number",
-        /// True or false.
-        Boolean = "boolean",
-        /// A list.
-        Array = "array",
-        /// An object.
-        Object = "object",
-    }
 }
 
 /// The limits of a run of a plan.
