@@ -63,7 +63,8 @@ pub use parse::{
     parse_task, plan_from_json, plan_value, read_plan, read_plan_file, read_plan_up_to, task_from_json,
 };
 pub use reliance::Reliance;
-pub use schedule::{OverlapWord, PlanSchedule, Reaction};
 pub use taskpawl_json::Position;
-pub use types::{Budget, IncludedPlace, Param, Plan, PlanSource, PlanTask, Requires};
+pub use types::{
+    Budget, IncludedPlace, OverlapWord, Param, Plan, PlanSchedule, PlanSource, PlanTask, Reaction, Requires,
+};
 pub use vocabulary::{PlanFields, ProposedFields, is_own_field, proposed_fields};

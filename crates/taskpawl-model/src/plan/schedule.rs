@@ -1,12 +1,9 @@
 //! The field `schedule` of a plan: the times at which a server runs it by itself.
 
-use serde::{Deserialize, Serialize};
-
 use super::node::Node;
 use super::reader::{Reader, Shape};
-use crate::task::spec::word_enum;
+use super::{OverlapWord, PlanSchedule, Reaction};
 use crate::value::Period;
-use taskpawl_json::Position;
 
 pub(super) const SCHEDULE: Shape = Shape {
     what: "`schedule`",
@@ -20,53 +17,6 @@ const UTC: &str = "UTC";
 
 /// The default of `expires`.
 const EXPIRES: Period = Period(std::time::Duration::from_secs(12 * 3600));
-
-/// The times at which a server runs a plan. The model knows no calendar: programs that run schedules check the expression and
-/// the zone.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PlanSchedule {
-    /// The cron expression, with five fields.
-    pub cron: String,
-    /// The name of the time zone in the IANA database.
-    pub timezone: String,
-    /// The rule for a time at which the instance before still runs.
-    pub overlap: OverlapWord,
-    /// The time after which an instance that only waits for people ends.
-    pub expires: Period,
-    /// True if the user's `notify` is told about failed and waiting instances.
-    pub on_failure: Reaction,
-    /// True if it is told about missed and skipped times.
-    pub on_missed: Reaction,
-    /// The position of the expression in the file.
-    #[serde(skip)]
-    pub at: Position,
-    /// The position of the time zone.
-    #[serde(skip)]
-    pub zone_at: Position,
-}
-
-word_enum! {
-    /// The rule for a time at which the instance before still runs.
-    OverlapWord {
-        /// The time is skipped.
-        Skip = "skip",
-        /// The instance starts after the end of the one before.
-        Queue = "queue",
-        /// The instance before is ended.
-        Replace = "replace",
-    }
-}
-
-word_enum! {
-    /// The reaction to something that went wrong with an instance.
-    Reaction {
-        /// The user's `notify` is told.
-        Notify = "notify",
-        /// Nothing happens.
-        None = "none",
-    }
-}
 
 impl<'n> Reader<'n> {
     pub(super) fn schedule(&mut self, node: &'n Node<'n>) -> Option<PlanSchedule> {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use taskpawl_json::Position;
 
-use super::{ParamType, PlanError, PlanErrors, PlanSchedule};
-use crate::task::spec::{NewCall, TaskSpec};
+use super::{ParamType, PlanError, PlanErrors};
+use crate::task::spec::{NewCall, TaskSpec, word_enum};
 use crate::value::Map;
 use crate::value::{Period, Shared, TaskId};
 
@@ -186,4 +186,51 @@ pub struct Budget {
     /// Cost, in the unit that the tools report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+}
+
+/// The times at which a server runs a plan. The model knows no calendar: programs that run schedules check the expression and
+/// the zone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanSchedule {
+    /// The cron expression, with five fields.
+    pub cron: String,
+    /// The name of the time zone in the IANA database.
+    pub timezone: String,
+    /// The rule for a time at which the instance before still runs.
+    pub overlap: OverlapWord,
+    /// The time after which an instance that only waits for people ends.
+    pub expires: Period,
+    /// True if the user's `notify` is told about failed and waiting instances.
+    pub on_failure: Reaction,
+    /// True if it is told about missed and skipped times.
+    pub on_missed: Reaction,
+    /// The position of the expression in the file.
+    #[serde(skip)]
+    pub at: Position,
+    /// The position of the time zone.
+    #[serde(skip)]
+    pub zone_at: Position,
+}
+
+word_enum! {
+    /// The rule for a time at which the instance before still runs.
+    OverlapWord {
+        /// The time is skipped.
+        Skip = "skip",
+        /// The instance starts after the end of the one before.
+        Queue = "queue",
+        /// The instance before is ended.
+        Replace = "replace",
+    }
+}
+
+word_enum! {
+    /// The reaction to something that went wrong with an instance.
+    Reaction {
+        /// The user's `notify` is told.
+        Notify = "notify",
+        /// Nothing happens.
+        None = "none",
+    }
 }
