@@ -21,6 +21,7 @@ mod params;
 mod parse;
 mod places;
 mod program;
+mod program_fields;
 mod reader;
 mod reliance;
 mod returns;

@@ -4,9 +4,6 @@
 
 use serde_json::{Value, json};
 
-use super::PlanProblem;
-use super::node::{Entry, Node, shortened};
-use super::reader::{Reader, Segment};
 use crate::task::CallSpec;
 use crate::task::interpreter::INTERPRETER;
 use crate::value::Map;
@@ -14,16 +11,13 @@ use crate::value::Map;
 /// The fields, in plans.
 pub(crate) const FIELDS: [&str; 4] = ["env", "cwd", INTERPRETER, "idempotent"];
 
-/// The names of known interpreters.
-const INTERPRETERS: [&str; 2] = ["sh", "bash"];
-
 /// Defaults for calls that run a program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ProgramDefaults {
-    env: Map,
-    cwd: Option<String>,
-    shell: Option<Value>,
-    idempotent: Option<bool>,
+    pub(super) env: Map,
+    pub(super) cwd: Option<String>,
+    pub(super) shell: Option<Value>,
+    pub(super) idempotent: Option<bool>,
 }
 
 impl ProgramDefaults {
@@ -63,61 +57,5 @@ impl ProgramDefaults {
 fn add_missing(map: &mut Map, more: &Map) {
     for (name, value) in more {
         map.entry(name.as_str()).or_insert_with(|| value.clone());
-    }
-}
-
-impl<'n> Reader<'n> {
-    /// Reads a default for programs; false if the field is none. Expressions in it belong to the call at index `call`.
-    pub(super) fn program_field(
-        &mut self,
-        defaults: &mut ProgramDefaults,
-        entry: &'n Entry<'n>,
-        call: usize,
-    ) -> bool {
-        let node = &entry.value;
-        match &*entry.key {
-            "env" => defaults.env = self.option(node, Self::variables).unwrap_or_default(),
-            "cwd" => defaults.cwd = self.option(node, Self::filled_text),
-            INTERPRETER => defaults.shell = self.option(node, Self::interpreter),
-            "idempotent" => defaults.idempotent = self.option(node, Self::flag),
-            _ => return false,
-        }
-        self.args_site("", node, call);
-        true
-    }
-
-    fn variables(&mut self, node: &'n Node<'n>) -> Option<Map> {
-        let entries = self.entries(node, "an object with names and texts")?;
-        let mut variables = Map::new();
-        for entry in entries {
-            self.within(Segment::Key(&entry.key), |reader| {
-                if let Some(value) = reader.text(&entry.value) {
-                    variables.insert(entry.key.to_string(), value.into());
-                }
-            });
-        }
-        Some(variables)
-    }
-
-    /// Reads the program that reads a command: a known shell, or a program with arguments before the command.
-    fn interpreter(&mut self, node: &'n Node<'n>) -> Option<Value> {
-        if node.as_list().is_some() {
-            let argv = self.one_or_many(node, Self::text);
-            if argv.first().is_none_or(|program| program.trim().is_empty()) {
-                self.report(node.at, PlanProblem::Blank);
-            }
-            return Some(json!(argv));
-        }
-        let word = self.filled_text(node)?;
-        if !INTERPRETERS.contains(&word.as_str()) {
-            let problem = PlanProblem::UnknownWord { what: "shell", word: shortened(&word) };
-            let hint = format!(
-                "allowed are `sh`, `bash` and a list, such as `[{}, -e, -c]`: the command is its last argument",
-                shortened(&word)
-            );
-            self.report_with(node.at, problem, hint);
-            return None;
-        }
-        Some(word.into())
     }
 }
