@@ -62,31 +62,6 @@ pub(super) struct Include<'n> {
     is_faulty: bool,
 }
 
-/// Tools and environment variables that included plans need from outside.
-#[derive(Debug, Default)]
-pub(super) struct Wanted {
-    pub(super) tools: Vec<String>,
-    pub(super) variables: Vec<String>,
-    pub(super) at: Position,
-}
-
-impl Wanted {
-    /// Adds the needs of the included plans to those of the plan.
-    pub(super) fn add_to(self, plan: &mut Plan) {
-        let Self { tools, variables, at } = self;
-        if plan.requires.env.is_empty() && !variables.is_empty() {
-            plan.requires.at = at;
-        }
-        for (own, more) in [(&mut plan.tools, tools), (&mut plan.requires.env, variables)] {
-            for name in more {
-                if !own.contains(&name) {
-                    own.push(name);
-                }
-            }
-        }
-    }
-}
-
 /// Adds the names in the expressions of included tasks. Their plans were checked on their own.
 pub(super) fn add_names(linker: &Linker<'_, '_>, names: &mut Names) {
     for (number, draft) in linker.drafts.iter().enumerate() {

@@ -1,104 +1,20 @@
-//! The files that a plan includes: where they come from, and which are being read.
+//! The plans that a plan includes: which are known, and which are being read.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
 use std::rc::Rc;
 
-use super::parse::parse_included;
-use super::{Plan, PlanErrors, PlanProblem};
+use super::{IncludeError, IncludedText, Plan, PlanErrors, PlanFiles, PlanProblem};
 use crate::advice::hint::Hint;
+use taskpawl_json::Position;
 
 /// The most plans that include one another, the first one not counted.
 const MAX_DEPTH: usize = 8;
 
-/// Reads the plans that a plan includes.
-pub trait PlanFiles: fmt::Debug {
-    /// Returns the file of the plan that is read itself, as in [`IncludedText::file`]; `None` if it is in no file.
-    fn file(&self) -> Option<String>;
-
-    /// Reads a plan. `name` is as its author wrote it, and `by` is the file that includes it: `None` for the plan that is read
-    /// itself.
-    ///
-    /// # Errors
-    /// There is no such plan, or it must not or cannot be read.
-    fn read(&self, name: &str, by: Option<&str>) -> Result<IncludedText, IncludeError>;
-}
-
-/// The text of an included plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IncludedText {
-    /// The file, for messages. Equal for the same file, however it was named.
-    pub file: String,
-    /// The text.
-    pub text: String,
-}
-
-/// The reason why a plan is not included.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum IncludeError {
-    /// The text that includes it is in no file.
-    #[error("`include` is for plan files, and this text is in none")]
-    NoFiles,
-    /// There is no such file.
-    #[error("there is no plan file `{file}`")]
-    Missing {
-        /// The file.
-        file: String,
-    },
-    /// No plan has this name.
-    #[error("no plan is named `{name}`")]
-    Unnamed {
-        /// The name.
-        name: String,
-        /// The most similar name.
-        near: Option<String>,
-    },
-    /// The file is outside of the project.
-    #[error("`{file}` is neither in the project nor below the directory of the plan that includes it")]
-    Outside {
-        /// The file.
-        file: String,
-    },
-    /// The file does not have the name of a plan file.
-    #[error("`{file}` is not the name of a plan file")]
-    Ending {
-        /// The file.
-        file: String,
-    },
-    /// The file cannot be read.
-    #[error("`{file}` cannot be read: {why}")]
-    Unreadable {
-        /// The file.
-        file: String,
-        /// The reason.
-        why: String,
-    },
-}
-
-impl IncludeError {
-    pub(super) fn hint(&self) -> Option<Hint> {
-        if let Self::Unnamed { near: Some(near), .. } = self {
-            return Some(Hint::new("did you mean ").data(near).text("?"));
-        }
-        Some(Hint::new(match self {
-            Self::NoFiles => "write the tasks here, or put the plan into a file and apply that",
-            Self::Missing { .. } => "a path begins at the directory of the file that includes it",
-            Self::Unnamed { .. } => {
-                "write the path of a file, such as `./check.yaml`, or a name of `plan list`"
-            }
-            Self::Outside { .. } => "copy it into the project, or write its name if `plan list` has it",
-            Self::Ending { .. } => "plan files end in `.yaml`, `.yml` or `.json`",
-            Self::Unreadable { .. } => return None,
-        }))
-    }
-}
-
 /// The files of the plan that is being read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Includes<'f> {
-    files: Option<&'f dyn PlanFiles>,
+    source: Option<Source<'f>>,
     /// The files from the plan itself to the one that is being read.
     chain: Vec<String>,
     /// The number of plans that include one another, up to the one that is being read.
@@ -108,6 +24,16 @@ pub(super) struct Includes<'f> {
     /// Each file is read once, however often it is included.
     known: Rc<RefCell<HashMap<String, Known>>>,
 }
+
+/// The source of included plans. The parser is given, because it reads the plans that an included one includes itself.
+#[derive(Debug, Clone, Copy)]
+struct Source<'f> {
+    files: &'f dyn PlanFiles,
+    parse: ParseIncluded,
+}
+
+/// Parses a plan that another one includes, with the plans that it includes itself.
+pub(super) type ParseIncluded = fn(&str, Includes<'_>) -> Result<IncludedPlan, PlanErrors>;
 
 type Known = Result<Rc<IncludedPlan>, PlanErrors>;
 
@@ -126,9 +52,38 @@ pub(super) enum Unloaded {
     Faulty(String, PlanErrors),
 }
 
+/// Tools and environment variables that included plans need from outside.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) tools: Vec<String>,
+    pub(super) variables: Vec<String>,
+    pub(super) at: Position,
+}
+
+impl Wanted {
+    /// Adds the needs of the included plans to those of the plan.
+    pub(super) fn add_to(self, plan: &mut Plan) {
+        let Self { tools, variables, at } = self;
+        if plan.requires.env.is_empty() && !variables.is_empty() {
+            plan.requires.at = at;
+        }
+        for (own, more) in [(&mut plan.tools, tools), (&mut plan.requires.env, variables)] {
+            for name in more {
+                if !own.contains(&name) {
+                    own.push(name);
+                }
+            }
+        }
+    }
+}
+
 impl<'f> Includes<'f> {
-    pub(super) fn of(files: &'f dyn PlanFiles) -> Self {
-        Self { files: Some(files), chain: files.file().into_iter().collect(), ..Self::default() }
+    pub(super) fn of(files: &'f dyn PlanFiles, parse: ParseIncluded) -> Self {
+        Self {
+            source: Some(Source { files, parse }),
+            chain: files.file().into_iter().collect(),
+            ..Self::default()
+        }
     }
 
     /// Returns whether the plan that is being read is included by another one.
@@ -146,7 +101,7 @@ impl<'f> Includes<'f> {
             let hint = error.hint();
             Unloaded::Problem(error.into(), hint)
         };
-        let files = self.files.ok_or_else(|| refused(IncludeError::NoFiles))?;
+        let Source { files, parse } = self.source.ok_or_else(|| refused(IncludeError::NoFiles))?;
         let by = if self.is_included() { self.chain.last().map(String::as_str) } else { None };
         let IncludedText { file, text } = files.read(name, by).map_err(refused)?;
         if let Some(first) = self.chain.iter().position(|above| *above == file) {
@@ -160,7 +115,7 @@ impl<'f> Includes<'f> {
         }
         let known = self.known.borrow().get(&file).cloned();
         let known = known.unwrap_or_else(|| {
-            let read = parse_included(&text, self.below(file.clone())).map(Rc::new);
+            let read = parse(&text, self.below(file.clone())).map(Rc::new);
             self.known.borrow_mut().insert(file.clone(), read.clone());
             read
         });
@@ -175,6 +130,6 @@ impl<'f> Includes<'f> {
     /// Returns the state for reading a file that is included by the one that is being read.
     fn below(&self, file: String) -> Self {
         let chain = self.chain.iter().cloned().chain([file]).collect();
-        Self { files: self.files, chain, depth: self.depth + 1, height: 0, known: Rc::clone(&self.known) }
+        Self { source: self.source, chain, depth: self.depth + 1, height: 0, known: Rc::clone(&self.known) }
     }
 }

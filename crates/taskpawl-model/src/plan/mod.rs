@@ -20,6 +20,7 @@ mod options;
 mod params;
 mod parse;
 mod places;
+mod plan_files;
 mod program;
 mod program_fields;
 mod reader;
@@ -54,7 +55,6 @@ pub(crate) use vocabulary::{
 pub use crate::expr::ParamType;
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
-pub use included_files::{IncludeError, IncludedText, PlanFiles};
 pub use locate::{PlanPart, PlanPlace, PlanSpot, locate};
 pub use options::plan_fields;
 #[cfg(feature = "yaml")]
@@ -63,9 +63,8 @@ pub use parse::{
     Inspected, call_from_json, change_spec, inspect_plan, inspect_plan_file, parse_call, parse_plan,
     parse_task, plan_from_json, plan_value, read_plan, read_plan_file, read_plan_up_to, task_from_json,
 };
+pub use plan_files::{IncludeError, IncludedPlace, IncludedText, PlanFiles};
 pub use reliance::Reliance;
 pub use taskpawl_json::Position;
-pub use types::{
-    Budget, IncludedPlace, OverlapWord, Param, Plan, PlanSchedule, PlanSource, PlanTask, Reaction, Requires,
-};
+pub use types::{Budget, OverlapWord, Param, Plan, PlanSchedule, PlanSource, PlanTask, Reaction, Requires};
 pub use vocabulary::{PlanFields, ProposedFields, is_own_field, proposed_fields};

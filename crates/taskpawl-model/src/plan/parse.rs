@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::draft::Place;
-use super::included_files::{IncludedPlan, Includes, PlanFiles};
+use super::included_files::{IncludedPlan, Includes};
 use super::node::{Content, Entry, MAX_DEPTH, Node, shortened};
 use super::options::{BUDGET, PARAM};
 use super::reader::{Reader, Segment};
@@ -12,8 +12,8 @@ use super::task::STRUCTURE;
 use super::text_rules::Rules;
 use super::vocabulary::PLAN;
 use super::{
-    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, expressions, link, program,
-    text,
+    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFiles, PlanProblem, PlanTask, expressions,
+    link, program, text,
 };
 use crate::task::{NewCall, TaskSpec};
 use crate::value::Map;
@@ -79,7 +79,7 @@ pub fn inspect_plan(text: &str) -> Inspected {
 
 /// Parses a plan like [`inspect_plan`], with the plans that its tasks include.
 pub fn inspect_plan_file(text: &str, files: &dyn PlanFiles) -> Inspected {
-    inspect(text, Includes::of(files))
+    inspect(text, Includes::of(files, parse_included))
 }
 
 fn inspect(text: &str, includes: Includes<'_>) -> Inspected {
@@ -98,7 +98,7 @@ fn inspect(text: &str, includes: Includes<'_>) -> Inspected {
 }
 
 /// Parses a plan that another one includes, with the plans that it includes itself.
-pub(super) fn parse_included(text: &str, includes: Includes<'_>) -> Result<IncludedPlan, PlanErrors> {
+fn parse_included(text: &str, includes: Includes<'_>) -> Result<IncludedPlan, PlanErrors> {
     from_text_with(text, includes, |reader, node| {
         let mut plan = reader.plan(node);
         reader.check_included();
@@ -113,7 +113,7 @@ fn plan_of(
     max_tasks: Option<usize>,
     files: Option<&dyn PlanFiles>,
 ) -> Result<Plan, PlanErrors> {
-    let includes = files.map_or_else(Includes::default, Includes::of);
+    let includes = files.map_or_else(Includes::default, |files| Includes::of(files, parse_included));
     from_text_with(text, includes, |reader, node| {
         reader.keeps_unknown = keeps_unknown;
         reader.max_tasks = max_tasks;

@@ -7,8 +7,7 @@ use serde_json::Value;
 pub(super) use taskpawl_json::{push_index, push_key};
 
 use super::draft::{Defaults, Draft};
-use super::include::Wanted;
-use super::included_files::Includes;
+use super::included_files::{Includes, Wanted};
 use super::node::{Content, Entry, MAX_VALUE_DEPTH, Node, shortened};
 use super::site::{Site, ToolPlace};
 use super::vocabulary::Vocabulary;

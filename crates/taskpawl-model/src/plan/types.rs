@@ -1,14 +1,13 @@
 //! The data types of plans.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use taskpawl_json::Position;
 
-use super::{ParamType, PlanError, PlanErrors};
+use super::{IncludedPlace, ParamType, PlanError, PlanErrors};
 use crate::task::spec::{NewCall, TaskSpec, word_enum};
 use crate::value::Map;
 use crate::value::{Period, Shared, TaskId};
@@ -138,26 +137,6 @@ impl PlanTask {
             Some(place) => format!("{place}: task `{name}`"),
             None => format!("task `{name}`"),
         }
-    }
-}
-
-/// A place in an included plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IncludedPlace {
-    /// The file, as in [`IncludedText::file`](super::IncludedText::file).
-    pub file: String,
-    /// The position in it.
-    pub at: Position,
-}
-
-impl fmt::Display for IncludedPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        // Without a reader of YAML, positions are unknown.
-        if self.at == Position::default() {
-            return Ok(());
-        }
-        write!(f, ":{}:{}", self.at.line, self.at.column)
     }
 }
 
