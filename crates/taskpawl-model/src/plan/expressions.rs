@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_text::nearest;
 
-use super::link::Linker;
+use super::linker::Linker;
 use super::node::{Content, Node, shortened};
 use super::places::Places;
 use super::reader::{Reader, push_index, push_key};
 use super::site::{Site, Stage};
-use super::{PlanError, PlanProblem, PlanTask, returns};
+use super::{PlanError, PlanProblem, PlanTask};
 use crate::advice::hint::Hint;
 use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, text_mentions};
 use crate::task::{Approval, CallPart, CallSpec, MERGE_TOOL, Mode, NewCall};
@@ -271,7 +271,7 @@ impl<'t> Scope<'t> {
 
     /// Returns the problem with a name that is not available here.
     pub(crate) fn problem(&self, name: &Name) -> Option<(PlanProblem, Option<String>)> {
-        if let Some(problem) = returns::problem_outside_tasks(self.stage, name) {
+        if let Some(problem) = problem_outside_tasks(self.stage, name) {
             return Some(problem);
         }
         match name {
@@ -329,6 +329,27 @@ impl<'t> Scope<'t> {
         };
         (PlanProblem::NoItem { name }, Some(hint.to_owned()))
     }
+}
+
+/// Returns the problem with a name in a field that belongs to no task.
+fn problem_outside_tasks(stage: Stage, name: &Name) -> Option<(PlanProblem, Option<String>)> {
+    let of = match stage {
+        Stage::With => "`with`",
+        Stage::Returns => "`returns`",
+        Stage::When | Stage::List | Stage::Key | Stage::CallWhen(_) | Stage::Args(_) | Stage::Until => {
+            return None;
+        }
+    };
+    let field = match name {
+        Name::Param(_) | Name::Task { .. } => return None,
+        Name::Context(_) => "context",
+        Name::Variable(_) => "env",
+        Name::Item => "item",
+        Name::Index => "index",
+        Name::Attempt => "attempt",
+    };
+    let problem = PlanProblem::NotHere { field: field.to_owned(), of };
+    Some((problem, Some("it may read `params` and `tasks` of its plan".to_owned())))
 }
 
 /// Returns the error for an unknown parameter.
@@ -394,8 +415,8 @@ impl Linker<'_, '_> {
         stage: Stage,
     ) -> Result<Option<usize>, (PlanProblem, Option<String>)> {
         let other = match self.find(text) {
-            super::link::Found::One(other) => other,
-            super::link::Found::Several(first, second) => {
+            super::linker::Found::One(other) => other,
+            super::linker::Found::Several(first, second) => {
                 let problem = PlanProblem::Ambiguous {
                     name: text.to_owned(),
                     first: self.at(first),
@@ -403,8 +424,8 @@ impl Linker<'_, '_> {
                 };
                 return Err((problem, Some("give the tasks ids and use those".to_owned())));
             }
-            super::link::Found::Nobody if self.reaches_outside(number) => return Ok(None),
-            super::link::Found::Nobody => return Err(self.unknown_task(number, text)),
+            super::linker::Found::Nobody if self.reaches_outside(number) => return Ok(None),
+            super::linker::Found::Nobody => return Err(self.unknown_task(number, text)),
         };
         if other == number {
             let problem = PlanProblem::OwnResult { task: self.label(number) };
@@ -440,7 +461,7 @@ impl Linker<'_, '_> {
 
     /// Returns the draft with this id or name, if it is unique.
     pub(super) fn one(&self, text: &str) -> Option<usize> {
-        if let super::link::Found::One(other) = self.find(text) { Some(other) } else { None }
+        if let super::linker::Found::One(other) = self.find(text) { Some(other) } else { None }
     }
 
     fn not_before(&self, number: usize, other: usize) -> PlanProblem {

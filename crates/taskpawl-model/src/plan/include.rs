@@ -11,7 +11,7 @@ use super::draft::{Draft, Place, Subtask};
 use super::expressions::Names;
 use super::included_files::{IncludedPlan, Unloaded};
 use super::included_tasks::{Bound, IncludedTasks};
-use super::link::{Linker, path_of};
+use super::linker::{Linker, path_of};
 use super::node::{Content, Entry, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
 use super::site::Stage;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::link::path_of;
+use super::linker::path_of;
 use super::node::{Content, Node};
 use super::places::Places;
 use super::reader::{Reader, push_index, push_key};

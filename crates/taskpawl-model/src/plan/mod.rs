@@ -14,6 +14,7 @@ mod instance;
 #[cfg(any(test, not(feature = "yaml")))]
 mod json_text;
 mod link;
+mod linker;
 mod locate;
 mod node;
 mod options;

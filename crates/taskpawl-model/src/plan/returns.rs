@@ -3,7 +3,7 @@
 use taskpawl_text::nearest;
 
 use super::expressions::{Found, Scope};
-use super::link::{Found as FoundTask, Linker};
+use super::linker::{Found as FoundTask, Linker};
 use super::reader::Reader;
 use super::site::{Site, Stage};
 use super::{PlanProblem, PlanTask};
@@ -38,25 +38,4 @@ impl Reader<'_> {
         }
         self.errors.append(&mut found.errors);
     }
-}
-
-/// Returns the problem with a name in a field that belongs to no task.
-pub(super) fn problem_outside_tasks(stage: Stage, name: &Name) -> Option<(PlanProblem, Option<String>)> {
-    let of = match stage {
-        Stage::With => "`with`",
-        Stage::Returns => "`returns`",
-        Stage::When | Stage::List | Stage::Key | Stage::CallWhen(_) | Stage::Args(_) | Stage::Until => {
-            return None;
-        }
-    };
-    let field = match name {
-        Name::Param(_) | Name::Task { .. } => return None,
-        Name::Context(_) => "context",
-        Name::Variable(_) => "env",
-        Name::Item => "item",
-        Name::Index => "index",
-        Name::Attempt => "attempt",
-    };
-    let problem = PlanProblem::NotHere { field: field.to_owned(), of };
-    Some((problem, Some("it may read `params` and `tasks` of its plan".to_owned())))
 }

@@ -5,7 +5,7 @@ use taskpawl_text::nearest;
 
 use super::draft::Draft;
 use super::expressions::Names;
-use super::link::{Found, Linker, path_of};
+use super::linker::{Found, Linker, path_of};
 use super::reader::{Reader, Segment, push_key};
 use super::site::Stage;
 use super::{PlanError, PlanProblem, PlanTask};
