@@ -33,6 +33,7 @@ mod sessions;
 mod site;
 mod sites;
 mod task;
+mod task_names;
 #[cfg(feature = "yaml")]
 mod text;
 mod text_rules;
