@@ -20,7 +20,7 @@ pub use decide::{
     approval_request, approvals_ahead, bound_records, calls_of_update, complete_part, decide, preview,
 };
 pub use decision::{DecideError, Decision};
-pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};
+pub use flow::MAX_ITEMS;
 pub use graph::{Graph, Reach, rebuild_nodes};
 pub use means::{AbsentTools, Means};
 pub use offer::{all_offered, asker, command as command_of_advice, offered};

@@ -61,7 +61,7 @@ impl CommandLine {
     }
 
     /// Returns the option for the store with a leading space; empty for the default store.
-    pub fn store_words(&self) -> String {
+    fn store_words(&self) -> String {
         self.store.as_ref().map(|store| format!(" {}", option("--store", store))).unwrap_or_default()
     }
 

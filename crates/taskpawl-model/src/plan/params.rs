@@ -9,7 +9,6 @@ use super::expressions::near_param;
 use super::node::shortened;
 use super::{Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem};
 use crate::advice::hint::Hint;
-use crate::value::Map;
 use taskpawl_json::Position;
 
 impl Plan {
@@ -31,22 +30,6 @@ impl Plan {
             match self.params.get(name).map(|param| converted(name, param, text)) {
                 Some(Ok(value)) => _ = self.values.insert(name.to_owned(), value),
                 Some(Err(error)) => errors.push(error),
-                None => errors.push(self.unknown_param(name)),
-            }
-        }
-        if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
-    }
-
-    /// Sets parameters from JSON values.
-    ///
-    /// # Errors
-    /// As for [`set_params`](Self::set_params).
-    pub fn set_param_values(&mut self, given: &Map) -> Result<(), PlanErrors> {
-        let mut errors = Vec::new();
-        for (name, value) in given {
-            match self.params.get(name) {
-                Some(param) if param.kind.fits(value) => _ = self.values.insert(name.clone(), value.clone()),
-                Some(param) => errors.push(wrong(name, param, &value.to_string())),
                 None => errors.push(self.unknown_param(name)),
             }
         }

@@ -14,8 +14,8 @@ use crate::task::spec::{CallPart, ForEach, Origin};
 use crate::task::status::{CallStatus, Status, TaskStatus};
 use crate::task::trust::{UntrustedValue, add_values, trusted_inputs};
 use crate::value::Map;
-use crate::value::{CallId, Key, TaskId};
-use crate::view::{ReadGraph, ReadTasks, View, ViewResult};
+use crate::value::{Key, TaskId};
+use crate::view::{ReadGraph, ReadTasks, ViewResult};
 
 /// The maximum number of items of a `forEach`.
 pub const MAX_ITEMS: usize = 100_000;
@@ -532,42 +532,4 @@ pub(crate) fn values_of_list(record: &TaskRecord, read: Vec<UntrustedValue>) -> 
     let mut values = read;
     add_values(&mut values, record.field_of_model("forEach"));
     values
-}
-
-/// A call with its current arguments.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BoundCall {
-    /// The call.
-    pub call: CallId,
-    /// The name of the tool.
-    pub tool: String,
-    /// The arguments. Known ones are evaluated; unknown ones keep the text of the author.
-    pub args: Map,
-    /// The names of the unknown arguments.
-    pub unknown: Vec<String>,
-}
-
-/// Returns the calls of a task with their current arguments, in order. Approvals and cached results refer to this.
-///
-/// # Errors
-/// The view cannot be read.
-pub fn bound_work(view: &dyn View, key: Key) -> ViewResult<Vec<BoundCall>> {
-    let Some(record) = view.task(key)? else { return Ok(Vec::new()) };
-    let calls = view.calls(key)?;
-    let bound = |call: &CallRecord| {
-        let KnownArgs { args, unknown, untrusted: _ } = known_args(view, &record, &calls, call)?;
-        Ok(BoundCall { call: call.id.clone(), tool: call.spec.tool_name.clone(), args, unknown })
-    };
-    calls.iter().map(bound).collect()
-}
-
-/// Returns the current value of an expression of a task, or the reason why it has none. It is used for the `key` of a
-/// `cache`.
-///
-/// # Errors
-/// The view cannot be read.
-pub fn bound_value(view: &dyn View, key: Key, expression: &str) -> ViewResult<Result<Value, String>> {
-    let Some(record) = view.task(key)? else { return Ok(Ok(Value::Null)) };
-    let value = value(view, &record, &view.calls(key)?, expression)?;
-    Ok(value.map(|value| value.value).map_err(|problem| problem.text))
 }

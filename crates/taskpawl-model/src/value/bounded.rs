@@ -51,12 +51,6 @@ pub fn cut(text: &str) -> Cow<'_, str> {
     cut_to(text, MAX_BYTES)
 }
 
-/// Returns `text` followed by `remedy`. If both are too long, the end of `text` is cut and `remedy` stays complete.
-pub fn cut_before(text: &str, remedy: &str) -> String {
-    let room = MAX_BYTES.saturating_sub(remedy.len());
-    cut(&format!("{}{remedy}", cut_to(text, room))).into_owned()
-}
-
 /// Returns `text`, shortened to `max_bytes` bytes including the mark of the cut.
 pub fn cut_to(text: &str, max_bytes: usize) -> Cow<'_, str> {
     if text.len() <= max_bytes {
@@ -171,12 +165,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_ends_between_characters_and_keeps_its_remedy() {
+    fn a_cut_text_ends_between_characters() {
         assert_eq!(cut("short"), "short");
         for text in ["x".repeat(60_000), "é".repeat(60_000), "漢".repeat(60_000)] {
             assert!(cut(&text).len() <= MAX_BYTES && cut(&text).ends_with('…'));
-            let message = cut_before(&text, ": do that");
-            assert!(message.len() <= MAX_BYTES && message.ends_with("…: do that"), "{}", message.len());
         }
     }
 
