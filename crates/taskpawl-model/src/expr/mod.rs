@@ -53,4 +53,4 @@ pub use template::{
 };
 pub(crate) use template::{check_no_expression, deciding_mentions, fixed_type, text_mentions};
 pub use unmarked::unmarked_expression;
-pub use words::{FILTERS, OPERATORS, ROOTS, TESTS, Word};
+pub use words::{FILTERS, ROOTS, TESTS, Word};

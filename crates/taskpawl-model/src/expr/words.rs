@@ -1,6 +1,6 @@
-//! The tables of filters, tests, operators and names. The parser, the evaluator and the language reference share them.
+//! The tables of filters, tests and names. The parser, the evaluator and the language reference share them.
 
-/// A filter, a test, an operator or a name, with its documentation.
+/// A filter, a test or a name, with its documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
     /// Its name.
@@ -70,69 +70,6 @@ pub static ROOTS: &[Word] = &[
         &[],
         "the number of claims of the task, including this one",
         ("attempt > 1", "false"),
-    ),
-];
-
-/// All operators and forms, from the loosest binding to the tightest.
-pub static OPERATORS: &[Word] = &[
-    word(
-        "A if C else B",
-        (0, 0),
-        &[],
-        "A if C is true, else B",
-        ("'eu' if params.deploy else 'us'", r#""eu""#),
-    ),
-    word("or", (0, 0), &[], "the left value if it is true, else the right one", ("'' or 'x'", r#""x""#)),
-    word("and", (0, 0), &[], "the left value if it is false, else the right one", ("1 and 'x'", r#""x""#)),
-    word("not", (0, 0), &[], "true if the value is none, false, 0 or empty", ("not []", "true")),
-    word("== !=", (0, 0), &[], "true if two values are equal; `1` and `1.0` are", ("1 == 1.0", "true")),
-    word("< <= > >=", (0, 0), &[], "compares two numbers or two texts", ("'a' < 'b'", "true")),
-    word(
-        "in, not in",
-        (0, 0),
-        &[],
-        "true if a list contains an item, an object a key, or a text a substring",
-        ("'b' in ['a', 'b']", "true"),
-    ),
-    word(
-        "+ -",
-        (0, 0),
-        &[],
-        "sum and difference of numbers; `+` also joins two texts or two lists",
-        ("[1] + [2]", "[1,2]"),
-    ),
-    word("~", (0, 0), &[], "two values as one text", ("'n' ~ 1", r#""n1""#)),
-    word(
-        "* / // %",
-        (0, 0),
-        &[],
-        "product, quotient, whole quotient and remainder of numbers",
-        ("7 // 2", "3"),
-    ),
-    word("-", (0, 0), &[], "the negative number", ("-params.count", "-3")),
-    word("|", (0, 0), &[], "a filter; several may follow each other", ("' A ' | trim | lower", r#""a""#)),
-    word("is, is not", (0, 0), &[], "a test", ("params.region is string", "true")),
-    word(
-        ".name ['name'] [0]",
-        (0, 0),
-        &[],
-        "a field or an item; negative positions count from the end",
-        ("params.list[-1]", r#""c""#),
-    ),
-    word("[1:2]", (0, 0), &[], "a part of a list or text", ("'abcd'[1:3]", r#""bc""#)),
-    word(
-        "range(n), range(a, b)",
-        (0, 0),
-        &[],
-        "the whole numbers from 0 or a, excluding the last",
-        ("range(3)", "[0,1,2]"),
-    ),
-    word(
-        "'…' 1 1.5 true false none [] {}",
-        (0, 0),
-        &[],
-        "texts, numbers, the values of JSON (`none` for null), lists and objects",
-        ("{'a': [1, none]}", r#"{"a":[1,null]}"#),
     ),
 ];
 

@@ -1,10 +1,9 @@
 //! Semantics of expressions.
 
 use serde_json::{Value, json};
-use taskpawl_model::expr::{
-    FILTERS, Name, OPERATORS, ROOTS, TESTS, evaluate, evaluate_condition, mentions, references,
-};
+use taskpawl_model::expr::{FILTERS, Name, ROOTS, TESTS, evaluate, evaluate_condition, mentions, references};
 
+use super::operators::OPERATORS;
 use super::{data, shown};
 
 #[test]

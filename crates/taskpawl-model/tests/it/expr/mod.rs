@@ -3,6 +3,7 @@
 mod faults;
 mod hostile;
 mod language;
+mod operators;
 mod secrets;
 mod shell;
 
