@@ -80,11 +80,11 @@ impl Draft<'_> {
         self.succeed(key, Cause::Approve, text)
     }
 
-    pub(super) fn reject_result(&mut self, key: Key, reason: String) -> Decided<()> {
-        let why = if reason == NO_REASON { String::new() } else { format!(": {reason}") };
+    pub(super) fn reject_result(&mut self, key: Key, reason: Option<&str>) -> Decided<()> {
+        let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         let error = format!("the result was rejected{why}");
         let state = TaskStatus::Failed { error, class: Some(FailureClass::Reported) };
-        self.set_state(key, state, Cause::Reject, Some(reason))
+        self.set_state(key, state, Cause::Reject, Some(reason.unwrap_or(NO_REASON).to_owned()))
     }
 
     /// Sends a text of a person back to the agent of a task. The round is an additional one: it uses up none of `rework`.

@@ -187,18 +187,18 @@ impl Draft<'_> {
             for below in self.subtree(key)? {
                 self.refuse_taking(below)?;
             }
-            self.reject_one(key, reason.unwrap_or(NO_REASON))?;
+            self.reject_one(key, reason)?;
             self.answer.tasks.push(self.id(key)?);
         }
         Ok(())
     }
 
     /// Cancels a task that asks, with its unfinished descendants. A task whose result is rejected has failed.
-    fn reject_one(&mut self, key: Key, reason: &str) -> Decided<()> {
-        let text = reason.to_owned();
+    fn reject_one(&mut self, key: Key, reason: Option<&str>) -> Decided<()> {
         if Open::of(&self.task(key)?.body.state).is_some_and(|open| open.after) {
-            return self.reject_result(key, text);
+            return self.reject_result(key, reason);
         }
+        let text = reason.unwrap_or(NO_REASON).to_owned();
         let state = TaskStatus::Cancelled { reason: Some(text.clone()) };
         self.set_state(key, state, Cause::Reject, Some(text.clone()))?;
         for below in self.subtasks(key)? {
@@ -254,7 +254,7 @@ impl Draft<'_> {
         let end = open.expires_at.map(format_time).unwrap_or_default();
         // Questions of the policy are rejected by timeout, regardless of the author's default.
         match on_expiry(question.filter(|_| open.why.is_none())) {
-            OnExpiry::Reject => self.reject_one(key, &format!("no decision was made by {end}"))?,
+            OnExpiry::Reject => self.reject_one(key, Some(&format!("no decision was made by {end}")))?,
             OnExpiry::Approve(answer) => {
                 let remark = answer.iter().map(|answer| format!("answer: {answer}; "));
                 let text = format!("{}no decision was made by {end}", remark.collect::<String>());
