@@ -4,7 +4,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use crate::expr::{
-    self, Budget, CutParts, Data, Evaluated, Provenance, Provenances, References, TaskData, TaskUse,
+    self, Budget, CutParts, Data, Evaluated, ExprError, Provenance, Provenances, References, TaskData,
+    TaskUse,
 };
 use crate::rules::failure::Problem;
 use crate::task::AskedCall;
@@ -288,6 +289,19 @@ pub(crate) fn has_expression(value: &Value) -> bool {
     }
 }
 
+/// Returns the data for expressions of a task with these references, or the problem with the expressions.
+fn data_of(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    record: &TaskRecord,
+    calls: &[CallRecord],
+    used: Result<References, ExprError>,
+) -> ViewResult<Result<Data, Problem>> {
+    Ok(match used {
+        Ok(used) => Ok(data(view, record, calls, &used)?),
+        Err(error) => Err(error.into()),
+    })
+}
+
 /// Returns whether the condition of a task holds now, or the problem that prevents an answer.
 pub(crate) fn holds(
     view: &(impl ReadTasks + ReadGraph + ?Sized),
@@ -295,12 +309,8 @@ pub(crate) fn holds(
     calls: &[CallRecord],
     condition: &str,
 ) -> ViewResult<Result<Evaluated<bool>, Problem>> {
-    let used = match expr::condition_references(condition) {
-        Ok(used) => used,
-        Err(error) => return Ok(Err(error.into())),
-    };
-    let data = data(view, record, calls, &used)?;
-    Ok(expr::evaluate_condition(condition, &data).map_err(Problem::from))
+    let data = data_of(view, record, calls, expr::condition_references(condition))?;
+    Ok(data.and_then(|data| expr::evaluate_condition(condition, &data).map_err(Problem::from)))
 }
 
 /// Returns the value of an expression of a task, or the problem that prevents one.
@@ -310,12 +320,8 @@ pub(crate) fn value(
     calls: &[CallRecord],
     expression: &str,
 ) -> ViewResult<Result<Evaluated<Value>, Problem>> {
-    let used = match expr::condition_references(expression) {
-        Ok(used) => used,
-        Err(error) => return Ok(Err(error.into())),
-    };
-    let data = data(view, record, calls, &used)?;
-    Ok(expr::evaluate_expression(expression, &data).map_err(Problem::from))
+    let data = data_of(view, record, calls, expr::condition_references(expression))?;
+    Ok(data.and_then(|data| expr::evaluate_expression(expression, &data).map_err(Problem::from)))
 }
 
 /// Returns the elements of the list of a `forEach`, or the problem that prevents it.
@@ -328,13 +334,8 @@ pub(crate) fn list(
     let list = match &for_each.list {
         Value::String(text) => value(view, record, calls, text)?,
         list @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            match expr::references(list) {
-                Ok(used) => {
-                    let data = data(view, record, calls, &used)?;
-                    expr::evaluate(list, &data).map_err(Problem::from)
-                }
-                Err(error) => Err(error.into()),
-            }
+            let data = data_of(view, record, calls, expr::references(list))?;
+            data.and_then(|data| expr::evaluate(list, &data).map_err(Problem::from))
         }
     };
     Ok(list.and_then(|list| {
@@ -372,14 +373,9 @@ pub(crate) fn args(
     if !args.values().any(has_expression) {
         return Ok(Ok(Evaluated { value: args.clone(), untrusted: Vec::new() }));
     }
-    let used = match expr::args_references(tool, args) {
-        Ok(used) => used,
-        Err(error) => return Ok(Err(error.into())),
-    };
-    let data = data(view, record, calls, &used)?;
-    let args = expr::evaluate_args(tool, args, &data).map_err(Problem::from);
-    Ok(args.and_then(|args| {
-        let expr::Args { args, raw: _, untrusted } = args;
+    let data = data_of(view, record, calls, expr::args_references(tool, args))?;
+    Ok(data.and_then(|data| {
+        let expr::Args { args, raw: _, untrusted } = expr::evaluate_args(tool, args, &data)?;
         Ok(Evaluated { value: flat_enough(args)?, untrusted })
     }))
 }
