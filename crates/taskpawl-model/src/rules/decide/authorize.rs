@@ -43,9 +43,20 @@ impl Draft<'_> {
     ) -> Decided<PolicyDecision> {
         let call = &self.look_at_calls(key)?[position];
         let inserted = call.body.inserted.as_deref().cloned().unwrap_or_default();
-        let values =
-            flow::deciding_values(self, self.context.policy_hook.as_deref(), key, record, call, inserted)?;
+        let values = self.deciding_values(key, record, call, inserted)?;
         Ok(self.authorize(record, call, args_now(call), &values))
+    }
+
+    /// Returns the values from models that influence a call, under the policy of the command.
+    pub(super) fn deciding_values(
+        &self,
+        key: Key,
+        record: &TaskRecord,
+        call: &CallRecord,
+        inserted: Vec<UntrustedValue>,
+    ) -> Decided<Vec<UntrustedValue>> {
+        let policy_hook = self.context.policy_hook.as_deref();
+        Ok(flow::deciding_values(self, policy_hook, key, record, call, inserted)?)
     }
 
     /// Returns the reason to ask about a call of a task or of an imagined item, with the arguments known so far.
@@ -56,14 +67,7 @@ impl Draft<'_> {
         call: &CallRecord,
         known: KnownArgs,
     ) -> Decided<Option<String>> {
-        let values = flow::deciding_values(
-            self,
-            self.context.policy_hook.as_deref(),
-            key,
-            record,
-            call,
-            known.untrusted,
-        )?;
+        let values = self.deciding_values(key, record, call, known.untrusted)?;
         Ok(why_asked(self.authorize(record, call, &known.args, &values)))
     }
 

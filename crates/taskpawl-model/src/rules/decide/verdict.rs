@@ -127,14 +127,7 @@ impl Draft<'_> {
         let mut confirmed = Vec::new();
         for call in of_question {
             let known = flow::known_args(self, record, &calls, call)?;
-            let values = flow::deciding_values(
-                self,
-                self.context.policy_hook.as_deref(),
-                key,
-                record,
-                call,
-                known.untrusted,
-            )?;
+            let values = self.deciding_values(key, record, call, known.untrusted)?;
             let names = trusted_inputs(&whole.spec, &call.spec);
             if let Some(hash) = whole.confirmation(call)
                 && (record.spec.for_each.is_some()
