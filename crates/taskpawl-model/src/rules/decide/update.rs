@@ -138,15 +138,27 @@ impl Draft<'_> {
         if changed.contains_key("dependencies") {
             self.update_task(key, |_| ())?;
         }
-        after.note_writer(Some(&record), &written_context(&fields), self.writer);
-        if after != record {
-            self.update_spec(key, |now| {
-                now.spec = after.spec;
-                now.body.context.clone_from(&after.body.context);
-                now.body.origins.clone_from(&after.body.origins);
-            })?;
-        }
+        self.write_changed(key, &record, after, &written_context(&fields))?;
         Ok(changed)
+    }
+
+    /// Writes the changed specification, context and origins of a task. `written` is the context that the writer gave.
+    pub(super) fn write_changed(
+        &mut self,
+        key: Key,
+        before: &TaskRecord,
+        mut after: TaskRecord,
+        written: &Map,
+    ) -> Decided<()> {
+        after.note_writer(Some(before), written, self.writer);
+        if after == *before {
+            return Ok(());
+        }
+        self.update_spec(key, |now| {
+            now.spec = after.spec;
+            now.body.context.clone_from(&after.body.context);
+            now.body.origins.clone_from(&after.body.origins);
+        })
     }
 
     /// Gives a task other calls, or decides again where it continues because a field changed that all calls depend on.

@@ -169,17 +169,7 @@ impl Importing<'_> {
                     is_changed |= self.take_notes(draft, position)?;
                     continue;
                 }
-                "dependencies" => {
-                    let ids =
-                        list(&value).into_iter().filter(|id| !self.deleted.contains(&TaskId::from(*id)));
-                    let ids: Vec<String> = ids.map(str::to_owned).collect();
-                    if is_over_by_hand(draft, key)? {
-                        let wanted = draft.resolve_all(&ids)?;
-                        draft.link_to(key, &wanted, &mut changed)
-                    } else {
-                        draft.replace_dependencies(key, &json!(ids), &mut changed)
-                    }
-                }
+                "dependencies" => self.take_dependencies(draft, key, &value, &mut changed),
                 "parent" => {
                     let parent = value.as_str().map(str::to_owned);
                     is_changed = true;
@@ -202,14 +192,7 @@ impl Importing<'_> {
             let to = json!(draft.ids_of(&draft.dependencies(key)?)?);
             changed.insert("dependencies".to_owned(), Change { from, to });
         }
-        after.note_writer(Some(&record), &Map::new(), draft.writer);
-        if after != record {
-            draft.update_spec(key, |now| {
-                now.spec = after.spec;
-                now.body.context.clone_from(&after.body.context);
-                now.body.origins.clone_from(&after.body.origins);
-            })?;
-        }
+        draft.write_changed(key, &record, after, &Map::new())?;
         if changed.contains_key("dependencies") {
             draft.update_task(key, |_| ())?;
             draft.check_references_behind(&[key])?;
@@ -219,6 +202,24 @@ impl Importing<'_> {
             draft.emit(Some(key), EventKind::Updated { fields: changed })?;
         }
         Ok(is_changed)
+    }
+
+    /// Imports the dependencies, without those on tasks that the store has deleted.
+    fn take_dependencies(
+        &self,
+        draft: &mut Draft<'_>,
+        key: Key,
+        value: &Value,
+        changed: &mut BTreeMap<String, Change>,
+    ) -> Decided<()> {
+        let ids = list(value).into_iter().filter(|id| !self.deleted.contains(&TaskId::from(*id)));
+        let ids: Vec<String> = ids.map(str::to_owned).collect();
+        if is_over_by_hand(draft, key)? {
+            let wanted = draft.resolve_all(&ids)?;
+            draft.link_to(key, &wanted, changed)
+        } else {
+            draft.replace_dependencies(key, &json!(ids), changed)
+        }
     }
 
     /// Returns whether a field changed in the store since the last import.
