@@ -296,13 +296,7 @@ impl std::fmt::Display for Reason {
             Self::ReadyForRun { run: Some(run) } => {
                 write!(f, "ready: run `{run}` starts it when it has capacity")
             }
-            Self::Unclaimed { assignee } => {
-                if assignee.as_deref() == Some(PERSON) {
-                    return f.write_str("ready: a person must do it");
-                }
-                f.write_str("ready: an agent or a person must claim it")?;
-                assignee.as_ref().map_or(Ok(()), |name| write!(f, "; it is assigned to {name}"))
-            }
+            Self::Unclaimed { assignee } => fmt_unclaimed(f, assignee.as_deref()),
             Self::Occupied { names, by } => {
                 write!(f, "ready, but {} held by {}", are(&list(names)), list(by))
             }
@@ -331,16 +325,8 @@ impl std::fmt::Display for Reason {
             }
             Self::Approval { call, ask, why, options, expires_at, over } => {
                 fmt_approval(f, call.as_ref(), ask.as_ref(), options)?;
-                if let Some(why) = why {
-                    write!(f, ": {why}")?;
-                }
-                let Some(end) = expires_at.map(format_time) else { return Ok(()) };
-                match over {
-                    Some(word) => {
-                        write!(f, "; no decision was made by {end}, so the default applies: {word}")
-                    }
-                    None => write!(f, "; the approval expires at {end}"),
-                }
+                why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))?;
+                expires_at.map_or(Ok(()), |end| fmt_expiry(f, end, over.as_ref()))
             }
             Self::MissingTool { name } => {
                 write!(f, "needs the tool `{name}`, which the run does not have")
@@ -349,25 +335,22 @@ impl std::fmt::Display for Reason {
                 let amount = Amount { units: *needs, of: *there_is };
                 write!(f, "no run can start it: {}", too_much_text(resource, amount))
             }
-            Self::Interrupted { call, why: Some(why) } => write!(
-                f,
-                "call `{call}` was interrupted: {why}; check its effects, then use `done` or `fail`, or `unblock` to start it again"
-            ),
-            Self::Interrupted { call, why: None } => write!(
-                f,
-                "call `{call}` was interrupted, and its progress is unknown: check its effects, then use `done` or `fail`, or `unblock` to start it again"
-            ),
+            Self::Interrupted { call, why } => fmt_interrupted(f, call, why.as_ref()),
             Self::Blocked { text } => write!(f, "blocked by hand: {text}"),
-            Self::Done { at, took } => {
-                f.write_str("done")?;
-                at.map_or(Ok(()), |at| write!(f, " at {}", format_time(at)))?;
-                took.map_or(Ok(()), |took| write!(f, ", in {took}"))
-            }
+            Self::Done { at, took } => fmt_done(f, *at, *took),
             Self::Failed { error, .. } => write!(f, "failed: {error}"),
             Self::Cancelled { reason } => ended(f, "cancelled", reason.as_ref()),
             Self::Skipped { reason } => ended(f, "skipped", reason.as_ref()),
         }
     }
+}
+
+fn fmt_unclaimed(f: &mut std::fmt::Formatter<'_>, assignee: Option<&str>) -> std::fmt::Result {
+    if assignee == Some(PERSON) {
+        return f.write_str("ready: a person must do it");
+    }
+    f.write_str("ready: an agent or a person must claim it")?;
+    assignee.map_or(Ok(()), |name| write!(f, "; it is assigned to {name}"))
 }
 
 fn fmt_running(
@@ -415,6 +398,32 @@ fn fmt_approval(
     f.write_str("waits for an approval")?;
     ask.map_or(Ok(()), |ask| write!(f, ": {ask}"))?;
     if options.is_empty() { Ok(()) } else { write!(f, " ({})", options.join(", ")) }
+}
+
+fn fmt_expiry(f: &mut std::fmt::Formatter<'_>, end: Timestamp, over: Option<&String>) -> std::fmt::Result {
+    let end = format_time(end);
+    match over {
+        Some(word) => write!(f, "; no decision was made by {end}, so the default applies: {word}"),
+        None => write!(f, "; the approval expires at {end}"),
+    }
+}
+
+fn fmt_interrupted(f: &mut std::fmt::Formatter<'_>, call: &CallId, why: Option<&String>) -> std::fmt::Result {
+    match why {
+        Some(why) => write!(f, "call `{call}` was interrupted: {why}; ")?,
+        None => write!(f, "call `{call}` was interrupted, and its progress is unknown: ")?,
+    }
+    f.write_str("check its effects, then use `done` or `fail`, or `unblock` to start it again")
+}
+
+fn fmt_done(
+    f: &mut std::fmt::Formatter<'_>,
+    at: Option<Timestamp>,
+    took: Option<Period>,
+) -> std::fmt::Result {
+    f.write_str("done")?;
+    at.map_or(Ok(()), |at| write!(f, " at {}", format_time(at)))?;
+    took.map_or(Ok(()), |took| write!(f, ", in {took}"))
 }
 
 fn ended(f: &mut std::fmt::Formatter<'_>, word: &str, reason: Option<&String>) -> std::fmt::Result {
