@@ -1,3 +1,4 @@
+mod artifact;
 mod ask;
 mod steps;
 

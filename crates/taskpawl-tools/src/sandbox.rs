@@ -27,6 +27,7 @@ mod settings;
 mod sockets;
 mod tree;
 mod variables;
+mod warning;
 mod watch;
 mod worktree;
 

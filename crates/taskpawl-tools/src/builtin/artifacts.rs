@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::artifact::{Artifact, ArtifactDirs, described};
+use crate::artifact::{Artifact, ArtifactDirs};
 use crate::builtin::common::{blocking, invalid, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
@@ -103,7 +103,7 @@ fn record(cx: &CallContext, files: Vec<File>) -> Result<Value, ToolError> {
             let problem = format!("`{path}` is not a path in the directory of the run");
             return Err(invalid("artifacts", "files", problem));
         }
-        match described(cx, &dirs.of_run.join(&path)) {
+        match cx.describe_artifact(&dirs.of_run.join(&path)) {
             Ok(file) => {
                 let media_type = media_type.map_or(file.media_type, Into::into);
                 found.insert(name.clone(), Artifact { name: Some(name), media_type, ..file });

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::closed::is_opened;
-use super::made::{MAX_NAMED, warning};
+use super::warning::{MAX_LISTED, warning};
 use super::watch::{State, Watch};
 use crate::sandbox::obeyed::Obeyed;
 use crate::scan::{ScanBounds, ScanStopped};
@@ -33,8 +33,8 @@ impl LateFiles {
     }
 
     fn of(root: &Path, found: &[&Obeyed]) -> Self {
-        let files = found.iter().take(MAX_NAMED).map(|obeyed| obeyed.shown(root)).collect();
-        Self { files, more: found.len().saturating_sub(MAX_NAMED) }
+        let files = found.iter().take(MAX_LISTED).map(|obeyed| obeyed.shown(root)).collect();
+        Self { files, more: found.len().saturating_sub(MAX_LISTED) }
     }
 }
 

@@ -7,15 +7,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::closed::is_opened;
+use super::warning::{MAX_LISTED, warning};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::sandbox::obeyed::Obeyed;
 use crate::sandbox::watch::{Watch, unseen};
 use crate::scan::ScanBounds;
-
-/// The maximum of files that a result lists, and that a warning names.
-pub(super) const MAX_NAMED: usize = 100;
-const WARNED: usize = 5;
 
 /// The state before a call that starts programs or talks to some. The programs may create files that others obey.
 #[derive(Debug)]
@@ -80,8 +77,8 @@ fn created(
     made.retain(|Obeyed { place, path, .. }| {
         !cx.closed.is_named(place, path) && !is_opened(place, path, named)
     });
-    let shown = made.iter().take(MAX_NAMED).map(|obeyed| obeyed.shown(&cx.root)).collect();
-    CreatedInCall { names: shown, more: made.len().saturating_sub(MAX_NAMED), gap, found }
+    let shown = made.iter().take(MAX_LISTED).map(|obeyed| obeyed.shown(&cx.root)).collect();
+    CreatedInCall { names: shown, more: made.len().saturating_sub(MAX_LISTED), gap, found }
 }
 
 impl CreatedInCall {
@@ -106,19 +103,6 @@ impl CreatedInCall {
         }
         sandbox.insert("created".to_owned(), names.into());
     }
-}
-
-/// Warns of files that other programs obey. `more` is the number of files besides the named ones.
-pub(super) fn warning(names: &[String], more: usize, found: &str) -> String {
-    let first: Vec<_> = names.iter().take(WARNED).map(|name| format!("`{name}`")).collect();
-    let more = match names.len() + more - first.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!(
-        "{}{more}: {found}, and other programs run or load such files without asking; check before you continue",
-        first.join(", ")
-    )
 }
 
 #[cfg(test)]
