@@ -9,6 +9,7 @@ mod merge;
 mod of_task;
 mod orphans;
 mod prepare;
+mod record;
 mod tree;
 
 use std::collections::HashMap;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use taskpawl_manager::Manager;
+use taskpawl_manager::{Error, Manager};
 use taskpawl_model::command::StartedCall;
 use taskpawl_model::task::{AGENT_TOOL, CallPart, MERGE_TOOL, WORKTREE_TOOL};
 use taskpawl_model::value::Key;
@@ -83,6 +84,17 @@ impl Worktrees {
         let git = self.git()?;
         fit::check(&git, &self.root)?;
         Tree::open(&git, self.base()?, request)
+    }
+
+    /// Returns the worktrees that are there.
+    pub(crate) fn kept(&self, manager: &Manager) -> Result<Vec<KeptWorktree>, Error> {
+        self.base.as_deref().map_or_else(|| Ok(Vec::new()), |base| orphans::kept(base, manager))
+    }
+
+    /// Removes the worktree of an orphan, and its record. Its branch stays.
+    pub(crate) fn remove(&self, worktree: &KeptWorktree) -> Result<(), String> {
+        let removed = self.git().and_then(|git| orphans::remove(&git, worktree));
+        removed.map_err(|error| error.message)
     }
 }
 

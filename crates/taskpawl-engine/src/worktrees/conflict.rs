@@ -9,7 +9,8 @@ use taskpawl_tools::MergeConflict;
 
 use super::commit::{is_left_out, uncommitted};
 use super::git::{Git, GitError, GitResult};
-use super::tree::{record_of, remove_tree, write_record};
+use super::record::{record_of, write_record};
+use super::tree::remove_tree;
 
 /// The file beside the worktree: the conflicts of one call. A call that asked a person, or was killed, goes on with it.
 #[derive(Debug, Default, Serialize, Deserialize)]

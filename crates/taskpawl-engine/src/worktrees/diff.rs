@@ -8,7 +8,8 @@ use taskpawl_manager::Manager;
 
 use super::commit::{is_given, is_left_out};
 use super::git::{Git, GitResult};
-use super::tree::{TreeRecord, path_of, record_of};
+use super::record::{TreeRecord, record_of};
+use super::tree::path_of;
 use super::{GitError, Worktrees, commit_of};
 
 /// The changes of a task with a worktree.

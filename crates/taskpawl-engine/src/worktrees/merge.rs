@@ -9,7 +9,8 @@ use taskpawl_tools::{JoinedWork, Joining, MergeConflict, make_private_directorie
 use super::commit::uncommitted;
 use super::conflict;
 use super::git::{Git, GitError, GitResult};
-use super::tree::{Tip, TreeRecord, record_of, remove_tree};
+use super::record::{TreeRecord, record_of};
+use super::tree::{Tip, remove_tree};
 
 /// Joins the commits of tasks with a branch, one after the other. Conflicts end it, unless `resolved` has a merge for them, in order.
 pub(crate) fn join(git: &Git, tips: &[Tip], into: Option<&str>, resolved: &[String]) -> GitResult<Joining> {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use taskpawl_manager::{Error, Manager};
 use taskpawl_model::task::Status;
 
-use super::Worktrees;
-use super::git::GitResult;
-use super::tree::{TreeRecord, record_of, remove_tree};
+use super::git::{Git, GitResult};
+use super::record::{TreeRecord, directories, record_of};
+use super::tree::remove_tree;
 use crate::private_tmp;
 
 /// A worktree on the disk.
@@ -43,52 +43,41 @@ pub enum WorktreeState {
     Orphan,
 }
 
-impl Worktrees {
-    /// Returns the worktrees that are there.
-    pub(crate) fn kept(&self, manager: &Manager) -> Result<Vec<KeptWorktree>, Error> {
-        let Some(base) = &self.base else { return Ok(Vec::new()) };
-        let mut kept = Vec::new();
-        for directory in directories(base) {
-            for path in directories(&directory) {
-                let Some(record) = TreeRecord::read(&record_of(&path)) else { continue };
-                let state = manager.read(|view| {
-                    let Some(key) = view.key(&record.task)? else { return Ok(WorktreeState::Orphan) };
-                    let Some(task) = view.task(key)? else { return Ok(WorktreeState::Orphan) };
-                    let is_of_plan = task.plan.as_deref() == record.plan.as_deref();
-                    Ok(match task.body.state.status() {
-                        _ if !is_of_plan || task.spec.worktree.is_none() => WorktreeState::Orphan,
-                        Status::Done => WorktreeState::Done,
-                        Status::Todo
-                        | Status::InProgress
-                        | Status::Blocked
-                        | Status::Failed
-                        | Status::Cancelled
-                        | Status::Skipped => WorktreeState::Open,
-                    })
-                })?;
-                let TreeRecord { task, branch, .. } = record;
-                kept.push(KeptWorktree { path, task, branch, state });
-            }
-        }
-        Ok(kept)
+/// Returns the worktrees of a project, which lie below `base`.
+pub(super) fn kept(base: &Path, manager: &Manager) -> Result<Vec<KeptWorktree>, Error> {
+    let mut kept = Vec::new();
+    let plans = directories(base).into_iter();
+    for path in plans.flat_map(|plan| directories(&plan)) {
+        let Some(record) = TreeRecord::read(&record_of(&path)) else { continue };
+        let state = state_of(&record, manager)?;
+        let TreeRecord { task, branch, .. } = record;
+        kept.push(KeptWorktree { path, task, branch, state });
     }
-
-    /// Removes the worktree of an orphan, and its record. Its branch stays.
-    pub(crate) fn remove(&self, worktree: &KeptWorktree) -> Result<(), String> {
-        let removed: GitResult<()> = self.git().and_then(|git| remove_tree(&git, &worktree.path));
-        removed.map_err(|error| error.message)?;
-        // Without its record the directory is none of ours.
-        drop(fs::remove_file(record_of(&worktree.path)));
-        Ok(())
-    }
+    Ok(kept)
 }
 
-pub(super) fn directories(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect();
-    found.sort();
-    found
+fn state_of(record: &TreeRecord, manager: &Manager) -> Result<WorktreeState, Error> {
+    manager.read(|view| {
+        let Some(key) = view.key(&record.task)? else { return Ok(WorktreeState::Orphan) };
+        let Some(task) = view.task(key)? else { return Ok(WorktreeState::Orphan) };
+        let is_of_plan = task.plan.as_deref() == record.plan.as_deref();
+        Ok(match task.body.state.status() {
+            _ if !is_of_plan || task.spec.worktree.is_none() => WorktreeState::Orphan,
+            Status::Done => WorktreeState::Done,
+            Status::Todo
+            | Status::InProgress
+            | Status::Blocked
+            | Status::Failed
+            | Status::Cancelled
+            | Status::Skipped => WorktreeState::Open,
+        })
+    })
+}
+
+/// Removes the worktree of an orphan, and its record. Its branch stays.
+pub(super) fn remove(git: &Git, worktree: &KeptWorktree) -> GitResult<()> {
+    remove_tree(git, &worktree.path)?;
+    // Without its record the directory is none of ours.
+    drop(fs::remove_file(record_of(&worktree.path)));
+    Ok(())
 }

@@ -9,8 +9,7 @@ use taskpawl_model::task::Worktree;
 use taskpawl_tools::{ClosedPlaces, CopiedFiles, FileCopier, ScanBounds, ToolError};
 
 use super::git::{Git, GitError, GitResult};
-use super::orphans::directories;
-use super::tree::{TreeRecord, record_of};
+use super::record::{TreeRecord, directories, record_of};
 
 /// The first port that worktrees get, and their number. They lie below those that the kernel gives to connections.
 const PORTS: (u16, u16) = (20_000, 10_000);

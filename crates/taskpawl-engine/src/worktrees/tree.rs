@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use taskpawl_tools::{CopiedFiles, make_private_directories};
+use taskpawl_tools::CopiedFiles;
 
 use super::git::{Git, GitError, GitResult};
 use super::prepare::{self, Wanted};
+use super::record::{TreeRecord, record_of};
 
 /// The task, the branch and the commits that a worktree is made from.
 #[derive(Debug)]
@@ -52,27 +52,6 @@ pub(crate) struct Tree {
     pub(crate) ports: Vec<u16>,
     /// The directories that it got from the project just now.
     pub(crate) linked: CopiedFiles,
-}
-
-/// The file beside a worktree. It is written before the worktree is made: a run that was killed meanwhile is followed by one that makes
-/// the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct TreeRecord {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) plan: Option<String>,
-    pub(crate) task: String,
-    pub(crate) generation: u32,
-    pub(crate) branch: String,
-    pub(crate) start: String,
-    /// Known once the worktree is complete.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) git_dir: Option<PathBuf>,
-    /// Files that it got from the project.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) given: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) ports: Vec<u16>,
 }
 
 impl TreeRequest {
@@ -127,7 +106,7 @@ impl Tree {
         let known = TreeRecord::read(&file);
         let earlier = known.clone().filter(|known| known.generation == request.generation);
         let record = if let Some(record) = earlier {
-            if let Some(tree) = record.tree(&path, &common) {
+            if let Some(tree) = Self::of_record(&record, &path, &common) {
                 return Ok(tree);
             }
             TreeRecord { git_dir: None, ..record }
@@ -154,65 +133,43 @@ impl Tree {
             record
         };
         record.write(&file)?;
-        let mut record = record.make(git, &path)?;
+        let mut record = make(record, git, &path)?;
         let linked = prepare::prepare((base, git, &path), &request.wanted, &mut record)?;
         record.write(&file)?;
-        let tree = record.tree(&path, &common).ok_or_else(|| {
+        let tree = Self::of_record(&record, &path, &common).ok_or_else(|| {
             GitError::new(format!("git made no worktree at `{}` for {}", path.display(), record.branch))
         })?;
         Ok(Self { linked, ..tree })
     }
-}
 
-/// Writes a record in one step, so that a reader never sees half of it.
-pub(super) fn write_record(file: &Path, record: &impl Serialize) -> GitResult<()> {
-    let failed =
-        |error: std::io::Error| GitError::new(format!("failed to write `{}`: {error}", file.display()));
-    if let Some(directory) = file.parent() {
-        make_private_directories(directory).map_err(failed)?;
-    }
-    let text = serde_json::to_vec(record).expect("BUG: a record is always valid JSON");
-    let part = file.with_extension("part");
-    fs::write(&part, text).and_then(|()| fs::rename(&part, file)).map_err(failed)
-}
-
-impl TreeRecord {
-    pub(crate) fn read(file: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(file).ok()?).ok()
-    }
-
-    pub(super) fn write(&self, file: &Path) -> GitResult<()> {
-        write_record(file, self)
-    }
-
-    /// Returns the worktree if it is complete: it is recorded as such once it is prepared, before programs run in it.
-    fn tree(&self, path: &Path, common: &Path) -> Option<Tree> {
-        let git_dir = self.git_dir.clone().filter(|git_dir| git_dir.is_dir() && path.is_dir())?;
-        let (given, ports) = (self.given.clone(), self.ports.clone());
-        let (branch, start) = (self.branch.clone(), self.start.clone());
+    /// Returns the worktree of a record if it is complete: it is recorded as such once it is prepared, before programs run in it.
+    fn of_record(record: &TreeRecord, path: &Path, common: &Path) -> Option<Self> {
+        let git_dir = record.git_dir.clone().filter(|git_dir| git_dir.is_dir() && path.is_dir())?;
+        let (given, ports) = (record.given.clone(), record.ports.clone());
+        let (branch, start) = (record.branch.clone(), record.start.clone());
         let (path, common, linked) = (path.to_owned(), common.to_owned(), CopiedFiles::default());
-        Some(Tree { path, git_dir, common, branch, start, given, ports, linked })
+        Some(Self { path, git_dir, common, branch, start, given, ports, linked })
     }
+}
 
-    fn make(mut self, git: &Git, path: &Path) -> GitResult<Self> {
-        remove_tree(git, path)?;
-        let text = path.to_string_lossy();
-        let tip = git.commit_of(&format!("refs/heads/{}", self.branch))?;
-        // A branch that went on from the start has work of an earlier run.
-        let has_work = match &tip {
-            Some(tip) => git.is_ancestor(&self.start, tip)?,
-            None => false,
-        };
-        if has_work {
-            git.run(&["worktree", "add", "--quiet", "--force", &text, &self.branch])?;
-        } else {
-            git.run(&["worktree", "add", "--quiet", "--force", "-B", &self.branch, &text, &self.start])?;
-        }
-        // No program has run in it yet, so its `.git` file is that of git.
-        let git_dir = git.run(&["-C", &text, "rev-parse", "--absolute-git-dir"])?;
-        self.git_dir = Some(PathBuf::from(git_dir));
-        Ok(self)
+/// Makes the worktree of a record, and returns the record with its private directory.
+fn make(record: TreeRecord, git: &Git, path: &Path) -> GitResult<TreeRecord> {
+    remove_tree(git, path)?;
+    let text = path.to_string_lossy();
+    let tip = git.commit_of(&format!("refs/heads/{}", record.branch))?;
+    // A branch that went on from the start has work of an earlier run.
+    let has_work = match &tip {
+        Some(tip) => git.is_ancestor(&record.start, tip)?,
+        None => false,
+    };
+    if has_work {
+        git.run(&["worktree", "add", "--quiet", "--force", &text, &record.branch])?;
+    } else {
+        git.run(&["worktree", "add", "--quiet", "--force", "-B", &record.branch, &text, &record.start])?;
     }
+    // No program has run in it yet, so its `.git` file is that of git.
+    let git_dir = git.run(&["-C", &text, "rev-parse", "--absolute-git-dir"])?;
+    Ok(TreeRecord { git_dir: Some(PathBuf::from(git_dir)), ..record })
 }
 
 /// Removes a worktree with everything in it. Its branch stays.
@@ -231,13 +188,6 @@ pub(crate) fn remove_tree(git: &Git, path: &Path) -> GitResult<()> {
 /// Returns the path of a task's worktree.
 pub(crate) fn path_of(base: &Path, plan: Option<&str>, task: &str) -> PathBuf {
     base.join(plan.map_or_else(|| "tasks".to_owned(), ref_part)).join(ref_part(task))
-}
-
-/// Returns the path of the record beside a worktree.
-pub(crate) fn record_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".json");
-    name.into()
 }
 
 /// Returns a name as a part of a branch and a path. Names that git does not take get a digest, so that two of them stay apart.
