@@ -9,6 +9,7 @@ pub(super) mod foreign;
 mod ids;
 mod needs;
 mod tasks;
+mod texts;
 mod values;
 mod words;
 
@@ -40,7 +41,16 @@ pub(super) struct Reading<'a> {
     pub(super) manager: &'a Manager,
     pub(super) tools: &'a Registry,
     told: Vec<String>,
-    known: OnceCell<Vec<ids::Known>>,
+    known: OnceCell<Vec<KnownTask>>,
+}
+
+/// A task that a text can mean.
+struct KnownTask {
+    id: String,
+    /// In lower case.
+    folded_id: String,
+    /// In lower case.
+    folded_name: String,
 }
 
 impl<'a> Reading<'a> {

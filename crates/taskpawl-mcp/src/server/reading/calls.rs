@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::values::{duration, object, rename};
+use super::texts::{duration, object};
+use super::values::rename;
 use super::{Reading, words};
 
 impl Reading<'_> {

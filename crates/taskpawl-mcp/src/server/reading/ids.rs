@@ -5,7 +5,7 @@ use taskpawl::model::command::Refusal;
 use taskpawl::model::view::Query;
 use taskpawl_text::nearest;
 
-use super::{Reading, instead};
+use super::{KnownTask, Reading, instead};
 use crate::server::actions::Action;
 use crate::server::core::Core;
 use crate::server::refusal::Refused;
@@ -32,24 +32,15 @@ pub(super) enum Meant {
     Nothing,
 }
 
-/// A task that a text can mean.
-pub(super) struct Known {
-    id: String,
-    /// In lower case.
-    folded_id: String,
-    /// In lower case.
-    folded_name: String,
-}
-
 impl Reading<'_> {
     /// Returns the tasks that a text can mean. They are read once for all texts of a call: a plan may name thousands.
-    fn known(&self) -> Result<&[Known], Refused> {
+    fn known(&self) -> Result<&[KnownTask], Refused> {
         if let Some(known) = self.known.get() {
             return Ok(known);
         }
         let query = Query { limit: MAX_SEARCHED, ..Query::default() };
         let tasks = self.manager.list(&query)?.tasks.into_iter();
-        let known = tasks.map(|task| Known {
+        let known = tasks.map(|task| KnownTask {
             id: task.id.to_string(),
             folded_id: task.id.as_str().to_lowercase(),
             folded_name: task.name.to_lowercase(),
@@ -218,7 +209,7 @@ impl Reading<'_> {
             return Ok(Meant::Nothing);
         }
         let tasks = self.known()?;
-        let of = |matches: &dyn Fn(&Known) -> bool| -> Vec<String> {
+        let of = |matches: &dyn Fn(&KnownTask) -> bool| -> Vec<String> {
             tasks.iter().filter(|task| matches(task)).map(|task| task.id.clone()).take(MAX_NAMED).collect()
         };
         let mut found = of(&|task| task.folded_id == wanted);

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use taskpawl::model::plan::{plan_value, read_plan};
 
-use super::values::{duration, fenced, items, object, rename};
+use super::texts::{duration, fenced, items, object};
+use super::values::rename;
 use super::{Reading, words};
 use crate::server::refusal::Refused;
 

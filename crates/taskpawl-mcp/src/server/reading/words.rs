@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::values::items;
+use super::texts::items;
 use crate::server::core::Core;
 
 /// Returns the argument that another usual name means.
