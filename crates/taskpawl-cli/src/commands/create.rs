@@ -7,7 +7,7 @@ use taskpawl::store::AllowedRoots;
 
 use crate::app::App;
 use crate::commands::fields::NewTaskArgs;
-use crate::commands::{apply, print};
+use crate::commands::{plan_file, print};
 use crate::error::CliError;
 use crate::output::write_err;
 
@@ -44,7 +44,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let task = NewTask { plan: args.plan.clone(), ..task };
     if app.place()?.new_root().is_some() {
         // A task that is refused makes no project.
-        apply::empty_manager(app)?.create(task.clone())?;
+        plan_file::empty_manager(app)?.create(task.clone())?;
     }
     let id = app.manager()?.create(task)?;
     print::task(app, &id)

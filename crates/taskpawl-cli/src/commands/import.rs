@@ -17,7 +17,7 @@ use taskpawl_formats::{
 
 use crate::app::App;
 use crate::commands::exchange::{self, Found};
-use crate::commands::{apply, print, question};
+use crate::commands::{plan_file, print, question};
 use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{clean, style};
@@ -450,7 +450,7 @@ pub(super) fn import_of(reading: Reading, source: &str, mode: ImportMode) -> Imp
 
 /// Returns a manager for previews, which need no project.
 pub(super) fn manager_to_look(app: &App) -> Result<Manager, CliError> {
-    apply::preview_manager(app)
+    plan_file::preview_manager(app)
 }
 
 /// Reads the files to import. A single word is a path, unless no such file exists and it names a format with

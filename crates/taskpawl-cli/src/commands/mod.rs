@@ -78,6 +78,7 @@ pub(crate) mod watch;
 pub(crate) mod workers;
 
 mod agents;
+mod apply_report;
 mod calls;
 mod confirm;
 pub(crate) mod engine;
@@ -92,6 +93,7 @@ mod heartbeat;
 mod notify_programs;
 mod page_files;
 pub(crate) mod parse;
+mod plan_file;
 pub(crate) mod print;
 mod prompt;
 mod proposed;

@@ -19,7 +19,8 @@ use taskpawl::{ApplyOptions, CheckOptions, CheckProblem, CheckSeverity, RunVaria
 
 use self::checking::{checker, explain_tool, has_store};
 use crate::app::App;
-use crate::commands::apply::{PlanText, Takes, text_of};
+use crate::commands::apply_report::text_of;
+use crate::commands::plan_file::{PlanText, Takes};
 use crate::commands::policy::OriginWord;
 use crate::commands::variables::VariableArgs;
 use crate::error::{CliError, Problem};

@@ -11,8 +11,9 @@ use taskpawl::{ApplyOptions, Manager, RunOptions, Taskpawl};
 
 use crate::app::App;
 use crate::audit::{self, Action};
-use crate::commands::apply::{PlanFile, text_of};
+use crate::commands::apply_report::text_of;
 use crate::commands::forecast;
+use crate::commands::plan_file::PlanFile;
 use crate::commands::question::{self, Extent};
 use crate::commands::running;
 use crate::commands::sandbox::SandboxArgs;

@@ -5,7 +5,7 @@ use taskpawl::ApplyOptions;
 use taskpawl::store::AllowedRoots;
 
 use crate::app::App;
-use crate::commands::apply::Takes;
+use crate::commands::plan_file::Takes;
 use crate::commands::run_all_ready;
 use crate::commands::running::{self, RunArgs, What};
 use crate::error::CliError;

@@ -9,8 +9,9 @@ use taskpawl::store::{AllowedRoots, Location, PlacementError};
 use taskpawl::{ApplyOptions, Manager, RunError, RunVariables, Taskpawl};
 
 use crate::app::App;
-use crate::commands::apply::{PlanFile, PlanText, Takes, told_prefix, waiting_text};
+use crate::commands::apply_report::{told_prefix, waiting_text};
 use crate::commands::notify_programs::NotifyProgram;
+use crate::commands::plan_file::{PlanFile, PlanText, Takes};
 use crate::commands::running::{self, PreparedRun, RunArgs, What};
 use crate::commands::{forecast, parse, plan, proposed};
 use crate::error::CliError;

@@ -9,7 +9,7 @@ use taskpawl_schedule::{InstanceState, Shift, ShiftKind};
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::commands::apply::{PlanText, Takes};
+use crate::commands::plan_file::{PlanText, Takes};
 use crate::commands::{parse, proposed};
 use crate::error::CliError;
 use crate::person;

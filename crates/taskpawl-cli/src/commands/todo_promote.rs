@@ -8,7 +8,7 @@ use taskpawl_todo::{Dialect, Item, ListError, Lists, Promoted, Promotion, choose
 
 use crate::app::App;
 use crate::commands::print::count;
-use crate::commands::{apply, todo};
+use crate::commands::{plan_file, todo};
 use crate::error::CliError;
 use crate::output::write_err;
 use crate::shown::{Shown, shown};
@@ -90,7 +90,7 @@ const WAS: &str = "  (was promoted before)";
 
 /// Lists the items that would become tasks.
 fn preview(app: &App, promotion: &Promotion<'_>) -> Result<ExitCode, CliError> {
-    let before = promotion.preview(&apply::preview_manager(app)?)?;
+    let before = promotion.preview(&plan_file::preview_manager(app)?)?;
     for (place, was) in promotion.chosen.iter().zip(before) {
         let was = if was.is_some() { WAS } else { "" };
         app.out().remark(&format!("{}{was}", promotion.items[*place].line()));

@@ -14,7 +14,7 @@ use taskpawl_planner::{Document, MAX_DOCUMENT_BYTES, Planning, Prompt, Proposal,
 use super::asking::{self, Asking};
 use super::checking::{checker, explain_tool};
 use crate::app::App;
-use crate::commands::apply::{PlanText, Takes, read_text};
+use crate::commands::plan_file::{PlanText, Takes, read_text};
 use crate::commands::proposed;
 use crate::error::CliError;
 use crate::text::{clean_block, count, path_word};

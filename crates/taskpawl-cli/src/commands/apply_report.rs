@@ -11,7 +11,7 @@ use crate::shown::{Shown, shown};
 use crate::text::{clean, style};
 
 /// Returns the report with the number of tasks of each kind, and the first ids.
-pub(crate) fn text_of(app: &App, report: &ApplyReport) -> Shown {
+pub(super) fn text_of(app: &App, report: &ApplyReport) -> Shown {
     let paint = app.out().paint;
     let mut text = shown!["plan ", paint.style(style::BOLD, &clean(&report.plan)), "\n"];
     let lists = [
@@ -49,13 +49,13 @@ pub(crate) fn text_of(app: &App, report: &ApplyReport) -> Shown {
 }
 
 /// Says why a changed task does not continue by itself, and what lets it.
-pub(crate) fn waiting_text(app: &App, task: &KeptStatus) -> String {
+pub(super) fn waiting_text(app: &App, task: &KeptStatus) -> String {
     let hint = Hint::new(format!("{} is {} and took its new definition: ", task.id, task.status));
     hint.advice(task.advice()).format_with(&*app.out().line)
 }
 
 /// Explains in words that ids of the file were taken, and which prefix the tasks have instead.
-pub(crate) fn told_prefix(report: &ApplyReport) -> Option<String> {
+pub(super) fn told_prefix(report: &ApplyReport) -> Option<String> {
     if !report.prefixed.is_empty() {
         let of = format!("{}.", report.plan);
         return Some(format!(
