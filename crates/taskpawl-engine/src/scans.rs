@@ -119,6 +119,18 @@ async fn fingerprint_within(bounds: ScanBounds, root: PathBuf, inputs: CacheInpu
     bounds.run(move |bounds| Ok(fingerprint(&root, &inputs, bounds))).await.ok().flatten()
 }
 
+/// Adds the sandbox to a context. `widening` extends the rules that apply to every call.
+pub(crate) async fn confined(
+    mut context: CallContext,
+    confinement: &Arc<Confinement>,
+    widening: Widening,
+) -> Result<CallContext, SandboxError> {
+    let bounds = ScanBounds::of_call(&context);
+    CallSandbox { sandbox: context.sandbox, environment: context.environment, closed: context.closed } =
+        sandbox_of(confinement, widening, bounds).await?;
+    Ok(context)
+}
+
 /// Returns the sandbox of a call with the given widening. For the first use of each widening the project is searched
 /// for paths that programs must not see; later uses are cached.
 pub(crate) async fn sandbox_of(

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_tools::{ArtifactDirs, CallContext, Confinement, Widening};
 
-use super::{RunContext, failed};
+use super::outcome::failed;
+use super::run_context::RunContext;
 use crate::call_executor::Ticket;
 use crate::changes::Changed;
 use crate::files_by_git::{CallTree, ReturnedFiles, SentFiles};
