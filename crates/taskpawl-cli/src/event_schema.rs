@@ -51,11 +51,17 @@ fn one_kind(kind: Kind) -> Value {
 }
 
 fn kinds() -> Vec<Kind> {
-    let mut kinds = kinds_of_tasks();
-    kinds.extend(kinds_of_runs());
-    kinds.push(signal());
-    kinds.push(checklist());
-    kinds
+    let all = [
+        kinds_of_tasks(),
+        kinds_of_states(),
+        kinds_of_structure(),
+        kinds_of_commands(),
+        kinds_of_runs(),
+        kinds_of_calls(),
+        kinds_of_rounds(),
+        vec![signal(), checklist()],
+    ];
+    all.into_iter().flatten().collect()
 }
 
 fn kind(name: &'static str, meaning: &'static str, fields: Vec<(&'static str, Value, bool)>) -> Kind {
@@ -117,6 +123,11 @@ fn kinds_of_tasks() -> Vec<Kind> {
                 true,
             )],
         ),
+    ]
+}
+
+fn kinds_of_states() -> Vec<Kind> {
+    vec![
         kind(
             "status",
             "The state changed",
@@ -139,6 +150,11 @@ fn kinds_of_tasks() -> Vec<Kind> {
             "The holder of a claim prolonged it",
             vec![("leaseUntil", text("When it ends now"), true)],
         ),
+    ]
+}
+
+fn kinds_of_structure() -> Vec<Kind> {
+    vec![
         kind(
             "call_added",
             "A tool call was added",
@@ -155,6 +171,11 @@ fn kinds_of_tasks() -> Vec<Kind> {
             "It was put below another task, or at the top",
             vec![("from", text("The task above before"), false), ("to", text("The task above now"), false)],
         ),
+    ]
+}
+
+fn kinds_of_commands() -> Vec<Kind> {
+    vec![
         kind("noted", "Somebody remarked something", vec![("text", text("The remark"), true)]),
         kind(
             "applied",
@@ -249,6 +270,11 @@ fn kinds_of_runs() -> Vec<Kind> {
                 ("before", text("Commands that were given before cannot be undone any more"), false),
             ],
         ),
+    ]
+}
+
+fn kinds_of_calls() -> Vec<Kind> {
+    vec![
         kind(
             "call_started",
             "A tool call starts; on record before its tool is started",
@@ -282,6 +308,11 @@ fn kinds_of_runs() -> Vec<Kind> {
             "A person approved it before it asked",
             vec![("call", text("The call; without it, the whole task"), false)],
         ),
+    ]
+}
+
+fn kinds_of_rounds() -> Vec<Kind> {
+    vec![
         kind(
             "round_ended",
             "A round of `repeat` is over, and another one follows",
