@@ -83,7 +83,7 @@ fn the_page_reads_plans_that_are_included_by_path_and_by_name() {
     let page = Page::open(&cli, &["--read-only"]);
     let token = page.text("readUrl").split_once("#token=").unwrap().1.to_owned();
     let (status, shown) = page.ask("GET", "/fragment/plan/main", &token, "");
-    assert!(status == 200 && shown.contains("the store has what the file says"), "{status} {shown}");
+    assert!(status == 200 && shown.contains("the store is equal to the file"), "{status} {shown}");
     assert!(shown.contains("x.z.a") && shown.contains("y.a"), "{shown}");
     cli.file(".taskpawl/plans/ours.yaml", "[{id: a, run: echo}, {id: b, run: echo}]");
     let (_, shown) = page.ask("GET", "/fragment/plan/main", &token, "");

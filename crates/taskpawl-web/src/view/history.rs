@@ -44,7 +44,7 @@ fn row(page: &Page, entry: &HistoryEntry, has_tasks: bool) -> Markup {
     let event = &entry.event;
     html! {
         tr data-key=(event.revision) {
-            td.number { a href={ "/undo/" (event.revision) } title="What it changed, and a preview of its undo" { (event.revision) } }
+            td.number { a href={ "/undo/" (event.revision) } title="Its changes, and a preview of its undo" { (event.revision) } }
             td { (part::time(page, event.at)) }
             @if has_tasks { td { @if let Some(task) = &event.task { (part::task_link(task)) } } }
             td.wide {

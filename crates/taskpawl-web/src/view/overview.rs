@@ -82,7 +82,7 @@ fn matrix(is_large: bool) -> Markup {
                 p.tip role="status" {}
             }
             p.quiet {
-                "One cell a task; a task stands below what it depends on. "
+                "One cell a task; a task stands below its dependencies. "
                 @if is_large { "Bands whose tasks have all ended are folded. " button type="button" data-fold { "Unfold ended bands" } }
             }
         }

@@ -57,7 +57,7 @@ fn card(page: &Page, plan: &PlanRecord) -> Markup {
             details { summary { "Header of the file" } pre tabindex="0" { (part::text(&header)) } }
             @if page.options.root.is_some() && plan.path.is_some() {
                 details.lazy data-load={ "/fragment/plan/" (part::segment(&plan.name)) } {
-                    summary { "File, its long form, and what applying it now would change" }
+                    summary { "File, its long form, and the changes of applying it now" }
                     div data-keep { p.quiet { "Loading" } }
                 }
             }
@@ -76,7 +76,7 @@ pub(super) fn file(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     };
     let long = serde_json::to_string_pretty(&expand_plan(&plan)).unwrap_or_default();
     Ok(html! {
-        h3 { "What applying the file now would change" }
+        h3 { "Changes of applying the file now" }
         @match page.reader.preview_apply(plan, &record.name, ApplyOptions::default()) {
             Ok(report) => (drift(&report)),
             Err(error) => p.warn { (part::line(&taskpawl_text::error_chain(&error))) },
@@ -124,7 +124,7 @@ fn drift(report: &ApplyReport) -> Markup {
     ];
     let is_same = lists.iter().all(|(_, ids)| ids.is_empty()) && report.header.is_empty();
     html! {
-        @if is_same { p { "Nothing: the store has what the file says." } }
+        @if is_same { p { "None: the store is equal to the file." } }
         @for (title, ids) in lists { (tasks(title, ids)) }
         @if !report.header.is_empty() { p { "Changed in the header: " (part::line(&report.header.join(", "))) } }
     }

@@ -27,7 +27,7 @@ pub(super) fn fragment(page: &Page, asked: &Asked) -> Result<Markup, Problem> {
     Ok(html! {
         h1 { "Questions" }
         @if requests.is_empty() {
-            (part::empty("No task waits for an approval.", "What needs a person's yes before it runs is listed here, with everything that would run."))
+            (part::empty("No task waits for an approval.", "Calls that need the approval of a person are listed here, with everything that would run."))
         } @else {
             p.quiet {
                 @if may_ask { "Approving shows a code. You type it at the terminal where `taskpawl serve` runs; nothing is approved on this page alone." }
@@ -89,12 +89,12 @@ fn question(page: &Page, may_ask: bool, request: &ApprovalRequest) -> Markup {
                 p { "Until " (part::time(page, end)) ", then: " (part::line(request.on_expiry.as_deref().unwrap_or("reject"))) }
             }
             details.lazy data-load={ "/fragment/consequences/" (part::segment(request.task.as_str())) } {
-                summary { "What follows from yes and no" }
+                summary { "Consequences of yes and no" }
                 div data-keep { p.quiet { "Loading" } }
             }
             @if !request.calls.is_empty() || request.results.iter().any(|result| result.tool == WORKTREE_TOOL) {
                 details.lazy data-load={ "/fragment/diff/" (part::segment(request.task.as_str())) } {
-                    summary { @if request.after { "What it changed" } @else { "What changes" } }
+                    summary { @if request.after { "Its changes" } @else { "Changes" } }
                     div data-keep { p.quiet { "Loading" } }
                 }
             }
