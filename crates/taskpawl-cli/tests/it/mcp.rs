@@ -338,7 +338,7 @@ fn run_call(cli: &Cli, tool: &str) -> crate::harness::Run {
 #[test]
 fn what_a_server_said_last_before_it_died_is_kept_and_told() {
     let cli = with_bad_server("");
-    let words = "MCP server `hi` was lost during the call, and nobody knows how far it came: it ended with exit code 7; \
+    let words = "MCP server `hi` was lost during the call, and the progress of the call is unknown: it ended with exit code 7; \
                  its last words: starting | cannot go on with [redacted:KEY]";
     let run = run_call(&cli, "die");
     assert_eq!(run.code, Some(3), "{run}");

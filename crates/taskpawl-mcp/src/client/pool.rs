@@ -18,7 +18,7 @@ use super::secrets::{hidden, hidden_in};
 const MAX_FAILURES: u32 = 3;
 
 /// Description of a call with an unknown end.
-const LOST: &str = "was lost during the call, and nobody knows how far it came";
+const LOST: &str = "was lost during the call, and the progress of the call is unknown";
 
 /// A server that can be called.
 pub(super) struct Server {

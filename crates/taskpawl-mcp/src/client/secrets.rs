@@ -49,7 +49,7 @@ async fn values(names: BTreeSet<String>, cx: &CallContext) -> Result<BTreeMap<St
     };
     // Resolving may ask a person or wait for a program, which blocks.
     let asked = tokio::task::spawn_blocking(move || vault.resolve(&names)).await;
-    let asked = asked.map_err(|_| "nobody could be asked for its secrets".to_owned())?;
+    let asked = asked.map_err(|_| "the request for its secrets failed".to_owned())?;
     asked.map_err(|error| chain(&error))
 }
 

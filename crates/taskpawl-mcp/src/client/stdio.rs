@@ -127,7 +127,7 @@ impl Lines {
         }
         self.noise += line.len();
         if self.noise > MAX_NOISE_BYTES {
-            Err("it prints what is no message of the protocol".to_owned())
+            Err("it prints lines that are no messages of the protocol".to_owned())
         } else {
             Ok(None)
         }

@@ -47,13 +47,13 @@ the rest, and max_bytes (up to 16000) asks for more.";
 
 /// The instructions of a read-only server.
 const INSTRUCTIONS_TO_READ: &str = "taskpawl keeps a plan of tasks and runs their tool calls. This server only reads. Begin with plan_show. \
-Status is derived from what ran. agent: whose claims are yours. Answers name nextActions: exact calls that go on. \
+Status is derived from what ran. agent: the name of your claims. Answers name nextActions: exact calls that go on. \
 A call that is refused has isError, a hint and nextActions. An answer has at most 2 kB; where it is cut, nextActions begin with the call for \
 the rest, and max_bytes (up to 16000) asks for more.";
 
 /// The instructions of a server that runs inside a call.
 const INSTRUCTIONS_WITHIN: &str = "taskpawl keeps the plan that this call belongs to. Begin with plan_show. \
-What task_add and plan_write add joins that plan at once, in the name of the call, and its run does it; they are there if the call \
+Tasks of task_add and plan_write join that plan at once, in the name of the call, and its run runs them; both tools are there if the call \
 has `planAccess: add`. Nothing else can be changed from here, and the answers end with the call. \
 A call that is refused has isError and a hint. An answer has at most 2 kB; max_bytes (up to 16000) asks for more.";
 

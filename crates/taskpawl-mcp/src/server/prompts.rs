@@ -29,7 +29,7 @@ pub(super) fn list(server: &McpServer) -> Vec<Prompt> {
         (
             PLAN_GOAL,
             "Break a goal down into a plan",
-            Some(vec![argument("goal", "What is to be reached", true)]),
+            Some(vec![argument("goal", "The goal of the plan", true)]),
         ),
         (
             PLAN_EXPAND,
@@ -120,7 +120,7 @@ fn plan_repair(server: &McpServer, plan: &str) -> Result<String, ErrorData> {
     let request = plans.repair_request(plan, &[], &facts, Budget::default().max_tasks, &redactor);
     let data = request.map_err(|error| no_change(&error))?.prompt.goal;
     Ok(format!(
-        "Repair a plan after a failure, so that it goes on. Say in one sentence what the cause is. You may add tasks, and change tasks that \
+        "Repair a plan after a failure, so that it goes on. Name the cause in one sentence. You may add tasks, and change tasks that \
          failed or have not started: give their `id` and the changed fields. Change as little as possible. {MERGE} Skip what is not needed \
          any more with `task_update {{action: \"skip\"}}`, with a note that says why.\n\n{data}\n"
     ))
@@ -147,8 +147,8 @@ fn resume_work(server: &McpServer, agent: Option<&str>) -> Result<String, ErrorD
     let name = agent.map(|agent| format!(" Give `agent: \"{agent}\"` in every call.")).unwrap_or_default();
     Ok(format!(
         "Go on with the plan.{name} First finish what you hold, then what `nextActions` says. End work by hand with `task_update`, \
-         with `result` and `note`; what you cannot do you release or fail with a note that says why. Stop when nothing is left but what \
-         a person has to decide, and say what that is.\n\nWhere it stands:\n{stands}\n"
+         with `result` and `note`; what you cannot do you release or fail with a note that says why. Stop when only decisions \
+         of a person are left, and name them.\n\nWhere it stands:\n{stands}\n"
     ))
 }
 
@@ -157,8 +157,8 @@ fn review_failures(server: &McpServer, plan: Option<&str>) -> Result<String, Err
     let filter = plan.map(|plan| format!(", \"plan\": {}", Value::from(plan))).unwrap_or_default();
     Ok(format!(
         "Find out why tasks failed. List them with `plan_show {{\"status\": [\"failed\"]{filter}}}`. For each: read it with `task_get`, \
-         and what it printed with `part: \"stderr\"`; say in one sentence what the cause is. Remove the cause, then `task_update` with \
-         `action: \"retry\"` (it goes on at the call that failed) or `reopen` (it begins anew), and `run_ready`. Skip or cancel only what \
+         and what it printed with `part: \"stderr\"`; name the cause in one sentence. Remove the cause, then `task_update` with \
+         `action: \"retry\"` (it goes on at the call that failed) or `reopen` (it starts over), and `run_ready`. Skip or cancel only what \
          is not needed any more, and say why in the note.\n\nWhere it stands:\n{stands}\n"
     ))
 }

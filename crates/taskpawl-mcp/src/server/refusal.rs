@@ -158,7 +158,7 @@ impl Refused {
             let groups = bounded::grouped(errors.errors(), |error| error.kind());
             total = groups.len();
             message = format!(
-                "what was given is wrong{}, and nothing was changed",
+                "the arguments are wrong{}, and nothing was changed",
                 in_places(errors.errors().len())
             );
             let has_places = matches!(self, Self::Text(_));
@@ -167,7 +167,7 @@ impl Refused {
         }
         if let Self::Plan { found, is_text } = &self {
             (problems, total) = problems_of(found, *is_text);
-            message = format!("what was given is wrong{}, and nothing was changed", in_places(found.errors));
+            message = format!("the arguments are wrong{}, and nothing was changed", in_places(found.errors));
         }
         if actions.is_empty() && self.kind() != "failed" {
             actions.push(Action::call("plan_show", json!({})));

@@ -138,7 +138,7 @@ fn of_plan(manager: &Manager) -> Result<Vec<Resource>, Error> {
     };
     let mut all = vec![
         resource(&Place::Digest, "digest", "Where the plan stands, and what to do next".to_owned()),
-        resource(&Place::Ready, "ready", "What is ready, in order".to_owned()),
+        resource(&Place::Ready, "ready", "Ready tasks, in order".to_owned()),
     ];
     for name in plan_names(manager)? {
         all.push(resource(&Place::Plan(name.clone()), &name, format!("The tasks of the plan `{name}`")));

@@ -183,9 +183,9 @@ async fn what_a_server_sends_by_http_is_bounded() {
         refusals.push(error.to_string());
     }
     insta::assert_snapshot!(refusals.join("\n"), @r###"
-MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 8 MiB
-MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 8 MiB
-MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 25000 values
+MCP server `s` was lost during the call, and the progress of the call is unknown: it sent a message of more than 8 MiB
+MCP server `s` was lost during the call, and the progress of the call is unknown: it sent a message of more than 8 MiB
+MCP server `s` was lost during the call, and the progress of the call is unknown: it sent a message of more than 25000 values
 "###);
 }
 

@@ -201,7 +201,7 @@ async fn a_server_that_dies_loses_the_call_and_is_started_again_for_the_next() {
     bench.learn().await;
     let error = bench.call("die", json!({})).await.unwrap_err();
     assert!(matches!(error, ToolError::Lost { .. }));
-    insta::assert_snapshot!(error, @"MCP server `s` was lost during the call, and nobody knows how far it came: it ended with exit code 7; its last words: starting | panic: out of cheese");
+    insta::assert_snapshot!(error, @"MCP server `s` was lost during the call, and the progress of the call is unknown: it ended with exit code 7; its last words: starting | panic: out of cheese");
     assert_eq!(bench.call("echo", json!({"text": "a"})).await.unwrap()["text"], "a");
     assert_eq!(bench.starts(), 2);
 
@@ -275,10 +275,10 @@ async fn what_a_server_sends_is_bounded() {
     let grown = resident_kib().saturating_sub(before);
     assert!(grown < 32 << 10, "{grown} KiB");
     insta::assert_snapshot!(refusals.join("\n"), @r###"
-lost: MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 8 MiB
-lost: MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 25000 values
-lost: MCP server `s` was lost during the call, and nobody knows how far it came: it prints what is no message of the protocol
-lost: MCP server `s` was lost during the call, and nobody knows how far it came: it wrote more than 64 MiB to its standard error
+lost: MCP server `s` was lost during the call, and the progress of the call is unknown: it sent a message of more than 8 MiB
+lost: MCP server `s` was lost during the call, and the progress of the call is unknown: it sent a message of more than 25000 values
+lost: MCP server `s` was lost during the call, and the progress of the call is unknown: it prints lines that are no messages of the protocol
+lost: MCP server `s` was lost during the call, and the progress of the call is unknown: it wrote more than 64 MiB to its standard error
 "###);
 }
 

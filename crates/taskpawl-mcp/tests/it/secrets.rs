@@ -39,7 +39,7 @@ async fn what_a_server_says_of_itself_is_told_without_them() {
     assert!(matches!(lost, ToolError::Lost { .. }), "{lost}");
     insta::assert_snapshot!(format!("{start}\n{lost}"), @r###"
 MCP server `s` could not be started: it ended with exit code 3; its last words: cannot log in with [redacted:KEY]
-MCP server `s` was lost during the call, and nobody knows how far it came: it ended with exit code 7; its last words: starting | panic: out of cheese [redacted:KEY]
+MCP server `s` was lost during the call, and the progress of the call is unknown: it ended with exit code 7; its last words: starting | panic: out of cheese [redacted:KEY]
 "###);
 }
 

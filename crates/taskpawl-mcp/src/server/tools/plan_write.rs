@@ -178,7 +178,7 @@ const WAS_THERE: &str = "no `name` was given, so this was written into the plan 
 /// Refuses a preview: it would show a separate plan, but the tasks join the plan of the call.
 fn refuse_dry_run(dry_run: bool) -> Result<(), Refused> {
     if dry_run {
-        let what = "what `dry_run` shows is another plan, and these tasks join that of the call".to_owned();
+        let what = "`dry_run` shows another plan, and these tasks join that of the call".to_owned();
         return Err(Refusal::BeyondAccess { access: None, what }.into());
     }
     Ok(())

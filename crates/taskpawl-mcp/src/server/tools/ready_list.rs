@@ -30,9 +30,9 @@ pub(super) fn definition(read_only: bool) -> Definition {
     }
     Definition {
         description: if read_only {
-            "What is ready: for runs, and by hand, in order. only: as in run_ready."
+            "Ready tasks in order: for runs, and by hand. only: as in run_ready."
         } else {
-            "What is ready, for runs and by hand. claim: true takes the next one by hand for you. only: as in run_ready."
+            "Ready tasks, for runs and by hand. claim: true takes the next one by hand for you. only: as in run_ready."
         },
         input: schema(properties, &[], !read_only),
         hints: if read_only { READS } else { WRITES },

@@ -327,8 +327,8 @@ fn beyond(manager: &Manager, means: &Means, only: &[Selector]) -> Result<Vec<Act
 /// Describes a run after `stops` stop requests.
 fn stopping(stops: u32) -> &'static str {
     match stops {
-        1 => "nothing more starts, and what runs may end; a second cancel ends that, too",
-        _ => "what runs is being ended",
+        1 => "nothing more starts, and running calls may end; a second cancel ends them, too",
+        _ => "running calls are being ended",
     }
 }
 

@@ -274,7 +274,7 @@ fn has_printed(caller: &Caller, task: &Task, part: Part) -> bool {
 }
 
 fn shows_calls(id: &TaskId) -> Hint {
-    Hint::from(Advice::show(id)).text(" shows its calls and what came of them")
+    Hint::from(Advice::show(id)).text(" shows its calls and their results")
 }
 
 #[cfg(test)]

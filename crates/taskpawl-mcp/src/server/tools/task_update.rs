@@ -44,7 +44,7 @@ pub(super) fn definition(offer: Offer) -> Definition {
 
 fn definition_of_all() -> Definition {
     Definition {
-        description: "Changes fields, note or state. claim (ttl: 2h) keeps others away; done and fail end work by hand, with next they claim the next task. After a failure: retry (or reopen, which forgets all results) with fields {run: the mended command}. cascade: also what ran after. signal ends a wait, with result.",
+        description: "Changes fields, note or state. claim (ttl: 2h) keeps others away; done and fail end work by hand, with next they claim the next task. After a failure: retry (or reopen, which forgets all results) with fields {run: the fixed command}. cascade: also what ran after. signal ends a wait, with result.",
         input: schema(
             json!({
                 "id": text(),

@@ -400,13 +400,13 @@ async fn of_many_things_that_are_wrong_with_a_plan_it_is_said_how_many() {
         assert_eq!(many["leftOut"], json!({"problems": count - shown}), "{many}");
         assert_eq!(many["shortened"], true, "{many}");
         let message = many["error"]["message"].as_str().unwrap();
-        assert_eq!(message, "what was given is wrong in 400 places, and nothing was changed");
+        assert_eq!(message, "the arguments are wrong in 400 places, and nothing was changed");
     }
     // A complete list has no count of missing elements.
     let few = refused(5, &|n| json!({"id": format!("t{n}"), "priority": format!("hihg{n}")})).await;
     assert_eq!(few["error"]["problems"].as_array().unwrap().len(), 5);
     assert_eq!((few.get("leftOut"), few.get("shortened")), (None, None), "{few}");
-    assert_eq!(few["error"]["message"], "what was given is wrong, and nothing was changed");
+    assert_eq!(few["error"]["message"], "the arguments are wrong, and nothing was changed");
 
     let needs = refused(400, &|n| json!({"id": format!("t{n}"), "needs": [format!("none-{n}")]})).await;
     let first = &needs["error"]["problems"][0];
