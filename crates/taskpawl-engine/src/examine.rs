@@ -84,7 +84,7 @@ impl Engine {
 
 fn ownerless(path: &Path, why: &str) -> Diagnostic {
     let message = format!("it is unused: {why}");
-    let remedy = "remove it by hand, unless you want to undo the deletion of its task";
+    let remedy = "remove it yourself, unless you want to undo the deletion of its task";
     Diagnostic::new("output", Severity::Note, path.display(), message, remedy)
 }
 

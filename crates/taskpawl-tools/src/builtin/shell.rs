@@ -26,7 +26,7 @@ impl Shell {
         });
         let shell = json!({
             "anyOf": [{"enum": ["sh", "bash"]}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
-            "description": "What reads the command: `sh` stops at the first failing command, `bash` also at a failing part of a pipe; a list is a program with arguments, and the command its last one.",
+            "description": "Interpreter of the command: `sh` stops at the first failing command, `bash` also at a failing part of a pipe; a list is a program with arguments, and the command its last one.",
         });
         let arguments = [("command", command), ("shell", shell)];
         Self(program_spec("shell", "Runs a shell command.", arguments))

@@ -37,7 +37,7 @@ impl WorktreeCommit {
             "required": ["commit", "branch", "base", "changed", "files", "leftOut"],
         });
         let description =
-            "Commits what a task has changed in its worktree. `worktree` adds the call to a task.";
+            "Commits the changes of a task in its worktree. `worktree` adds the call to a task.";
         Self(ToolSpec::new("worktree_commit", description, schema).with_result(result).with_hints(REPEATABLE))
     }
 }
