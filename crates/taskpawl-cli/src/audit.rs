@@ -1,7 +1,7 @@
 //! A log of decisions: approvals, rejections, trust, grants, the PIN, purges, and changes of the policy.
 //!
-//! Each line holds the hash of the line before, so that a line which is changed or removed later shows. Whoever can write the file can
-//! write all of it anew: the last hash has to be kept elsewhere to show that, too.
+//! Each line holds the hash of the line before, so that a line which is changed or removed later shows. A process that can write the file can
+//! rewrite all of it: the last hash has to be kept elsewhere to show that, too.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};

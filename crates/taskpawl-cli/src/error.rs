@@ -479,7 +479,7 @@ impl CliError {
 
 fn file_hint(action: &str, kind: io::ErrorKind) -> &'static str {
     match (action, kind) {
-        ("write", _) => "check the path, and who may write there",
+        ("write", _) => "check the path and its permissions",
         (_, io::ErrorKind::IsADirectory) => "name a file, not the directory that it is in",
         _ => "check the path; `-` stands for standard input",
     }

@@ -24,15 +24,15 @@ pub(crate) fn event() -> Value {
         "required": ["revision", "at", "actor", "type"],
         "properties": {
             "revision": {"type": "integer", "minimum": 1, "description": "The number of the change: they grow by one, without gaps"},
-            "at": {"type": "string", "format": "date-time", "description": "When"},
-            "actor": {"type": "string", "description": "Who"},
+            "at": {"type": "string", "format": "date-time", "description": "Time of the change"},
+            "actor": {"type": "string", "description": "Actor of the change"},
             "actorKind": {
                 "enum": ["person", "agent", "run", "program"],
-                "description": "The kind of the actor; absent for what a run did itself, and for what version 0.1 recorded",
+                "description": "The kind of the actor; absent for changes by a run itself, and for records of version 0.1",
             },
-            "run": {"type": "string", "description": "In which run"},
-            "task": {"type": "string", "description": "To which task"},
-            "type": {"type": "string", "description": "What; programs should expect types that they do not know"},
+            "run": {"type": "string", "description": "The run"},
+            "task": {"type": "string", "description": "The task"},
+            "type": {"type": "string", "description": "Type of the change; programs should expect types that they do not know"},
             "undoneBy": {"type": "integer", "minimum": 1, "description": "The revision of the undo that took it back"},
         },
         "anyOf": kinds,
@@ -101,7 +101,7 @@ fn kinds_of_tasks() -> Vec<Kind> {
             vec![
                 ("name", text("Its name"), true),
                 ("parent", text("The task above"), false),
-                ("dependencies", texts("What it depends on; at most the first 20"), false),
+                ("dependencies", texts("Its dependencies; at most the first 20"), false),
                 ("plan", text("The plan that it came with"), false),
             ],
         ),
@@ -137,18 +137,18 @@ fn kinds_of_states() -> Vec<Kind> {
                 ("cause", words(Cause::ALL.iter().map(|cause| cause.as_str())), true),
                 (
                     "reason",
-                    json!({"type": "object", "required": ["type"], "description": "Why it is blocked"}),
+                    json!({"type": "object", "required": ["type"], "description": "Reason of a block"}),
                     false,
                 ),
-                ("text", text("What was said about it: an error, a reason"), false),
+                ("text", text("Text of the change: an error, a reason"), false),
                 ("attempt", number("The attempt that it belongs to"), true),
-                ("leaseUntil", text("When the claim ends"), false),
+                ("leaseUntil", text("End of the claim"), false),
             ],
         ),
         kind(
             "renewed",
             "The holder of a claim prolonged it",
-            vec![("leaseUntil", text("When it ends now"), true)],
+            vec![("leaseUntil", text("New end of the claim"), true)],
         ),
     ]
 }
@@ -160,15 +160,15 @@ fn kinds_of_structure() -> Vec<Kind> {
             "A tool call was added",
             vec![("call", text("Its id"), true), ("tool", text("Its tool"), true)],
         ),
-        kind("dependency_added", "It got a dependency", vec![("on", text("What it depends on now"), true)]),
+        kind("dependency_added", "A dependency was added", vec![("on", text("The new dependency"), true)]),
         kind(
             "dependency_removed",
-            "It lost a dependency",
-            vec![("on", text("What it no longer depends on"), true)],
+            "A dependency was removed",
+            vec![("on", text("The former dependency"), true)],
         ),
         kind(
             "moved",
-            "It was put below another task, or at the top",
+            "The task was moved below another task, or to the top",
             vec![("from", text("The task above before"), false), ("to", text("The task above now"), false)],
         ),
     ]
@@ -176,15 +176,19 @@ fn kinds_of_structure() -> Vec<Kind> {
 
 fn kinds_of_commands() -> Vec<Kind> {
     vec![
-        kind("noted", "Somebody remarked something", vec![("text", text("The remark"), true)]),
+        kind("noted", "A note was added", vec![("text", text("The note"), true)]),
         kind(
             "applied",
             "A plan was applied",
             vec![
                 ("plan", text("Its name"), true),
-                ("created", number("How many tasks it made"), true),
-                ("changed", number("How many it changed"), true),
-                ("pruned", number("How many were cancelled because they are gone from the file"), true),
+                ("created", number("Number of created tasks"), true),
+                ("changed", number("Number of changed tasks"), true),
+                (
+                    "pruned",
+                    number("Number of tasks that were cancelled because they are gone from the file"),
+                    true,
+                ),
                 (
                     "notify",
                     texts(
@@ -196,7 +200,7 @@ fn kinds_of_commands() -> Vec<Kind> {
         ),
         kind(
             "undone",
-            "A command was undone; what came back follows as changes of the tasks",
+            "A command was undone; the restored fields follow as changes of the tasks",
             vec![
                 ("first", number("The revision of the first change of the command"), true),
                 ("last", number("The revision of its last change"), true),
@@ -204,7 +208,7 @@ fn kinds_of_commands() -> Vec<Kind> {
         ),
         kind(
             "external_edit",
-            "The file of the store was edited by something else",
+            "Another program edited the file of the store",
             vec![("tasks", texts("The tasks that differ"), true)],
         ),
     ]
@@ -232,9 +236,9 @@ fn checklist() -> Kind {
         "checklist",
         "The checklist changed that a model keeps beside its work; no task is concerned",
         vec![
-            ("scope", text("Whose it is: a conversation or a session"), true),
+            ("scope", text("Its owner: a conversation or a session"), true),
             ("items", json!({"type": "array", "items": item, "description": "All of it"}), true),
-            ("cleared", json!({"type": "boolean", "description": "Who keeps it has yet to empty it"}), false),
+            ("cleared", json!({"type": "boolean", "description": "Its owner has yet to empty it"}), false),
             ("keeper", text("The lock that is held for as long as its process is there"), false),
             ("kept", json!({"type": "boolean", "description": "It stays when its process ends"}), false),
         ],
@@ -242,9 +246,9 @@ fn checklist() -> Kind {
 }
 
 fn kinds_of_runs() -> Vec<Kind> {
-    let counts = json!({"type": "object", "additionalProperties": {"type": "integer"}, "description": "How many tasks it ended, by state"});
+    let counts = json!({"type": "object", "additionalProperties": {"type": "integer"}, "description": "Number of tasks that it ended, by status"});
     vec![
-        kind("run_started", "A run started", vec![("scope", texts("What it was restricted to"), true)]),
+        kind("run_started", "A run started", vec![("scope", texts("The selectors of its tasks"), true)]),
         kind(
             "run_finished",
             "A run ended",
@@ -258,15 +262,15 @@ fn kinds_of_runs() -> Vec<Kind> {
                 ("now", boolean("True if its running calls are ended, too"), true),
             ],
         ),
-        kind("run_killed", "A run had ended without a word, and somebody noticed", vec![]),
+        kind("run_killed", "A run had ended without a record of its end", vec![]),
         kind(
             "pruned",
             "Runs were forgotten, or their output was removed",
             vec![
-                ("runs", number("How many runs were forgotten"), true),
-                ("outputs", number("Of how many others the output was removed"), true),
-                ("files", number("How many files were to be removed"), true),
-                ("bytes", number("How many bytes these had"), true),
+                ("runs", number("Number of forgotten runs"), true),
+                ("outputs", number("Number of other runs whose output was removed"), true),
+                ("files", number("Number of files to remove"), true),
+                ("bytes", number("Size of these files in bytes"), true),
                 ("before", text("Commands that were given before cannot be undone any more"), false),
             ],
         ),
@@ -281,7 +285,7 @@ fn kinds_of_calls() -> Vec<Kind> {
             vec![
                 ("call", text("The call"), true),
                 ("attempt", number("The attempt of the task"), true),
-                ("start", number("Which start of the call this is"), true),
+                ("start", number("Number of this start of the call"), true),
                 ("argsHash", text("A hash of its evaluated arguments, to compare it with other runs"), false),
             ],
         ),
@@ -292,15 +296,15 @@ fn kinds_of_calls() -> Vec<Kind> {
                 ("call", text("The call"), true),
                 ("attempt", number("The attempt of the task"), true),
                 ("status", words(CallStatus::ALL.iter().map(|status| status.as_str())), true),
-                ("error", text("Why it failed"), false),
-                ("againAt", text("When it is started again, if it failed and is tried again"), false),
+                ("error", text("The error of a failed call"), false),
+                ("againAt", text("Time of the next start of a failed call that is retried"), false),
                 ("resultHash", text("A hash of its result, to compare it with other runs"), false),
                 ("worker", text("The worker that ran it; absent for the machine of the store"), false),
             ],
         ),
         kind(
             "stopped",
-            "The last call has ended that ran on when its task was cancelled: what the task held is free",
+            "The last call of a cancelled task has ended: the resources of the task are free",
             vec![("attempt", number("The attempt of the task"), true)],
         ),
         kind(
@@ -317,9 +321,9 @@ fn kinds_of_rounds() -> Vec<Kind> {
             "round_ended",
             "A round of `repeat` is over, and another one follows",
             vec![
-                ("round", number("Which round"), true),
-                ("of", number("How many there may be"), true),
-                ("againAt", text("When the next one begins; at once without it"), false),
+                ("round", number("Number of the round"), true),
+                ("of", number("Maximum number of rounds"), true),
+                ("againAt", text("Start of the next round; absent if it starts at once"), false),
             ],
         ),
         kind(
@@ -327,8 +331,8 @@ fn kinds_of_rounds() -> Vec<Kind> {
             "A verification failed, and the agent of the task corrects its work",
             vec![
                 ("call", text("The call of the agent"), true),
-                ("round", number("Which round of rework begins"), true),
-                ("of", number("How many there may be"), true),
+                ("round", number("Number of the round of rework that begins"), true),
+                ("of", number("Maximum number of rounds"), true),
             ],
         ),
     ]

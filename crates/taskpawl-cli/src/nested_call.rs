@@ -21,14 +21,14 @@ pub(crate) fn check(app: &App, command: &Command) -> Result<(), CliError> {
 /// Returns the reason why programs of a call may not use a command. Returns `None` for commands that read, add tasks,
 /// or do not concern a plan.
 fn beyond(command: &Command) -> Option<String> {
-    let of_run = || "the run that this call belongs to takes what is added by itself".to_owned();
+    let of_run = || "the run that this call belongs to takes added tasks by itself".to_owned();
     match (command, command.row()) {
-        (Command::Apply(args), _) if args.is_dry_run() => Some(
-            "what `apply --dry-run` shows is another plan, and these tasks join that of the call".to_owned(),
-        ),
+        (Command::Apply(args), _) if args.is_dry_run() => {
+            Some("`apply --dry-run` shows another plan, and these tasks join that of the call".to_owned())
+        }
         (Command::RunAllReady(_) | Command::Run(_), _) => Some(of_run()),
         (Command::Logs(_), _) => {
-            Some("`logs` reads files that calls do not see; `show` has what is kept of them".to_owned())
+            Some("`logs` reads files that calls do not see; `show` has the part that is kept".to_owned())
         }
         (_, (_, Kind::Read | Kind::Add | Kind::General)) => None,
         (_, (name, Kind::ReadFiles | Kind::Change)) => Some(format!("`{name}` is not allowed")),

@@ -168,7 +168,7 @@ fn own_tool() -> Value {
         "description": "Keywords of JSON Schema, and `required`, `flag` and `mayBeOption`",
         "properties": {
             "required": {"description": "Without it true, unless there is a default"},
-            "flag": {"type": "string", "description": "What a boolean stands for where it is true"},
+            "flag": {"type": "string", "description": "The argument for a boolean that is true"},
             "mayBeOption": {"type": "boolean", "description": "Whether its text may begin with `-`"},
         },
     });
@@ -229,11 +229,11 @@ fn sandbox() -> Value {
         "properties": {
             "mode": {"enum": ["on", "strict", "off"], "description": "Whether there is a sandbox, and which"},
             "net": {"type": "boolean", "description": "Whether programs use the network"},
-            "write": texts("Where programs write beside the project"),
-            "read": texts("What programs read beside the system, the home without its secrets, and the project"),
+            "write": texts("Further paths that programs write, beside the project"),
+            "read": texts("Further paths that programs read, beside the system, the home without its secrets, and the project"),
             "env": texts("Variables that programs see beside the usual ones; NAME_* is all that begin so"),
-            "hide": texts("What programs do not read"),
-            "protect": texts("What programs do not write although it lies in the project"),
+            "hide": texts("Paths that programs do not read"),
+            "protect": texts("Paths in the project that programs do not write"),
             "wants": texts("Hosts and ports that `taskpawl allow --proposed` asks about, such as host:NAME and port:5432; opens nothing"),
             "memory": {"type": "string", "description": "How much memory programs use together, such as 4GiB"},
             "processes": {"type": "integer", "minimum": 1, "description": "How many processes programs are together"},
@@ -357,7 +357,7 @@ fn task_fields() -> Value {
         "cwd": {"type": "string", "description": "Working directory of its programs"},
         "shell": {
             "anyOf": [{"enum": ["sh", "bash"]}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
-            "description": "What reads `run`: `sh -e`, `bash -eo pipefail`, or a program with arguments",
+            "description": "Interpreter of `run`: `sh -e`, `bash -eo pipefail`, or a program with arguments",
         },
         "idempotent": {"type": "boolean", "description": "Its programs may start again when their end is unknown"},
     })

@@ -112,7 +112,7 @@ impl McpServers {
             Lack::new(tool, &why, CONNECT)
         } else {
             let file = state.config.file.display();
-            let why = format!("`{file}` leaves it out of what MCP server `{name}` offers here");
+            let why = format!("`{file}` leaves it out of the tools of MCP server `{name}`");
             Lack::new(tool, &why, Advice::ListTools { connect: false })
         })
     }

@@ -90,7 +90,10 @@ impl Trusted {
     /// Writes all entries, atomically.
     pub(crate) fn write(&self, context: &Context) -> Result<(), CliError> {
         let Some(path) = path(context) else {
-            return Err(CliError::usage_with("there is no place for what is trusted", "set HOME"));
+            return Err(CliError::usage_with(
+                "there is no place for the record of trusted files",
+                "set HOME",
+            ));
         };
         let text = serde_json::to_string_pretty(self).expect("BUG: a record is always valid JSON");
         write_state(&path, &text).map_err(|source| CliError::File { action: "write", path, source })

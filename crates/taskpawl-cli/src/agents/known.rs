@@ -321,12 +321,11 @@ const GUIDE: &str = "\
 This project keeps its plan in taskpawl: tasks with dependencies and tool calls, shared by all agents, kept across sessions.
 
 - At the start of a session, and when you have lost the thread, call the MCP tool `plan_show` without arguments (in a shell:
-  `taskpawl prime`). It says what you hold, what waits for whom, what failed, and what to do next.
+  `taskpawl prime`). It lists your claims, the tasks that wait or failed, and the next actions.
 - Write work of several steps as a plan with `plan_write` (in a shell: `taskpawl apply FILE`): one task for each result, with
-  what it depends on, and with the tool calls that do it where programs do.
-- Take work with `ready_list` or `task_update` and `action: claim`; say how it ended with `done` and a result, or with `fail` and
-  the reason. Name yourself in `agent`, always the same, so that others see who is at it.
-- `run_ready` runs what is ready and has tool calls. The state of such a task comes from what ran: it is not for you to say.
-- What waits for an approval is for a person, who gives it in a terminal with `taskpawl approve ID`. Say so, and go on with
-  something else.
+  its dependencies, and with tool calls for work that programs do.
+- Take work with `ready_list` or `task_update` and `action: claim`; report its end with `done` and a result, or with `fail` and
+  the reason. Give the same name in `agent` each time, so that others see which agent holds a task.
+- `run_ready` runs ready tasks that have tool calls. The status of such a task comes from its calls: do not report it.
+- An approval is given by a person in a terminal, with `taskpawl approve ID`. Tell the person, and go on with other work.
 ";

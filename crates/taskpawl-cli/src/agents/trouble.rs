@@ -25,7 +25,7 @@ pub(crate) enum Trouble {
     #[error("line {line}: `{begin}` stands there again, after line {first}")]
     Twice { line: usize, first: usize, begin: &'static str },
     /// Other entries are between the marks of the block or directly after it.
-    #[error("a change of what stands from `{begin}` to `{end}` would change other entries, too")]
+    #[error("a change of the lines from `{begin}` to `{end}` would change other entries, too")]
     Others { begin: &'static str, end: &'static str },
 }
 
@@ -37,17 +37,17 @@ impl Trouble {
                 "put the file in order, or move it away".to_owned()
             }
             Self::Taken { name, .. } => {
-                format!("make it say what `init` would write, or give your `{name}` another name")
+                format!("set it to the value that `init` would write, or give your `{name}` another name")
             }
             Self::NoEnd { line, end, .. } => {
-                format!("delete line {line}, or put a line `{end}` behind what taskpawl wrote")
+                format!("delete line {line}, or put a line `{end}` after the lines of taskpawl")
             }
             Self::NoBegin { line, begin, .. } => {
-                format!("delete line {line}, or put a line `{begin}` before what taskpawl wrote")
+                format!("delete line {line}, or put a line `{begin}` before the lines of taskpawl")
             }
             Self::Twice { .. } => "delete one of the two blocks with its marks".to_owned(),
             Self::Others { begin, .. } => {
-                format!("move what is not the entry of taskpawl out of these lines, and above `{begin}`")
+                format!("move other entries out of these lines, to a place above `{begin}`")
             }
         }
     }

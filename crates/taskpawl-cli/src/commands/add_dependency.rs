@@ -20,7 +20,7 @@ pub(crate) struct EdgeArgs {
     /// The task: its id, or the beginning of it
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// What it depends on
+    /// The task that it depends on
     #[arg(value_name = "ON")]
     pub(super) on: String,
 }

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// The longest that it may take, such as 5m
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
-    /// Whether it may be started again when nobody knows how it ended
+    /// Allow another start after an interruption with an unknown outcome
     #[arg(long, value_name = "BOOL", hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     idempotent: Option<bool>,
     /// Any other field by its name in plan files, as in retry='{"attempts": 3}'; may be given several times

@@ -112,7 +112,7 @@ pub(super) fn run(
     out.remark(match (written, args.remove) {
         (false, false) => "everything is there already: nothing was changed",
         (false, true) => "there is nothing to take back",
-        (true, false) => "written; start the agent anew, and allow its server `taskpawl` where it asks",
+        (true, false) => "written; restart the agent, and allow its server `taskpawl` when it asks",
         (true, true) => "taken back",
     });
     Ok(ExitCode::SUCCESS)

@@ -27,10 +27,10 @@ const MAX_LATER: usize = 10;
 #[command(after_help = "\
 It takes a person at a terminal: a script or an agent approves nothing, and is refused with 7. \
 Where a PIN is set (`taskpawl pin set`) it asks for it. A rule of the policy \
-lets run what needs no yes each time: `taskpawl policy --help`.
-Only what is asked about is approved: if its arguments change before it starts, it asks again.
+allows calls that need no approval each time: `taskpawl policy --help`.
+An approval is for the call as it is shown: if its arguments change before it starts, it asks again.
 With --always it is remembered: calls of this plan that do exactly the same run without asking. \
-`taskpawl allow --list` lists what is remembered. Questions of the plan's author are asked each time.
+`taskpawl allow --list` lists these approvals. Questions of the plan's author are asked each time.
 `taskpawl show ID` shows a question with everything that would run. With --only all of them are shown first,
 and those that the policy will ask before the run: nothing stops at them later, unless their arguments change.
 
@@ -195,7 +195,7 @@ fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let can_ask = app.terminal().can_ask() && !app.is_json();
     if !args.yes && !args.dry_run && !can_ask {
         let hint = "`--dry-run` shows what would be approved, `--yes` approves it";
-        return Err(CliError::usage_with("nobody can be asked here whether all of it may run", hint));
+        return Err(CliError::usage_with("there is no terminal here to ask whether all of it may run", hint));
     }
     let manager = if args.dry_run { app.reader()?.manager() } else { app.manager()? };
     let found = Found::of(app, manager, args)?;

@@ -14,7 +14,7 @@ use crate::text::{Cell, Table};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The log is in your state directory, for all projects. Each line holds the hash of the line before: a line that was changed or \
-removed is reported, with exit code 1. Keep the last hash elsewhere to notice a log that was written anew.
+removed is reported, with exit code 1. Keep the last hash elsewhere to detect a rewritten log.
 
 Examples:
   taskpawl audit

@@ -12,10 +12,10 @@ use crate::error::CliError;
 /// Claim a ready manual task. No other actor can take the task until the claim ends
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A claim ends by itself after 30 minutes (--ttl). Each `renew` or `claim` of its holder begins the time \
-anew, and so does every other command of the holder that writes, once less than half of it is left; \
-`claim --next` always takes another task. A claim that has ended leaves the task to whoever claims it \
-next; until another actor does, its holder may still report.
+A claim ends by itself after 30 minutes (--ttl). Each `renew` or `claim` of its holder restarts this \
+time, and so does every other command of the holder that writes, once less than half of it is left; \
+`claim --next` always takes another task. After its end another actor may claim the \
+task; until then its holder may still report.
 Without a task that is ready, `claim --next` ends with exit code 5; with --wait it waits for one.
 
 Examples:
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// The task: its id, or the beginning of it
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// The first that is ready and meant for you or for nobody in particular
+    /// The first ready task that is assigned to you or unassigned
     #[arg(long)]
     next: bool,
     /// Wait until a task is ready, at most this long [default: without a limit]
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 /// How long a claim lasts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LeaseArgs {
-    /// How long the claim lasts [default: 30m]
+    /// Duration of the claim [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
     ttl: Option<Duration>,
 }

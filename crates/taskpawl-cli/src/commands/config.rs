@@ -15,15 +15,15 @@ mod change;
 Layers, each over the one before: taskpawl.toml of the project, config.toml of the user, TASKPAWL_* variables, flags.
 [resources] says how much there is of each resource, as in gpu = 2; [tools.NAME] says how many \
 calls of a tool run at once, as in concurrency = 1, or describes a tool of one's own (see \
-`taskpawl tools --help`). [tools.http_request] says in hosts what \
-it may reach, as in [\"api.example.com\", \"*.example.org\", \"127.0.0.1:8080\"]: without it every \
-public host, with it those alone. What the project lists takes hosts away and adds none.
-[sandbox] says what programs may do: mode = on, strict or off; net = true; write, read, env, hide \
+`taskpawl tools --help`). [tools.http_request] reaches only the hosts in \
+its list, as in hosts = [\"api.example.com\", \"*.example.org\", \"127.0.0.1:8080\"]: without it every \
+public host, with it those alone. The list of a project takes hosts away and adds none.
+[sandbox] has the permissions of programs: mode = on, strict or off; net = true; write, read, env, hide \
 and protect are lists, memory = \"4GiB\" and processes = 500 are limits. The file of a project only \
 narrows it: there mode cannot be off, net is false, and nothing is added to write, read and env.
 [secrets.NAME] of the user's file says where the secret comes from that plans name as ${secret:NAME}:
 env = \"VARIABLE\", file = \"~/path\" (mode 0600), or command = [\"program\", \"argument\"].
-[planner] of the user's file names what `plan new` asks: command = [\"claude\"], or url and model (docs/planner.md).
+[planner] of the user's file names the planner of `plan new`: command = [\"claude\"], or url and model (docs/planner.md).
 
 Examples:
   taskpawl config list --origin

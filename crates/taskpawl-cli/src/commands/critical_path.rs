@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Only tasks that have not ended
     #[arg(long)]
     left: bool,
-    /// How many tool calls run at once [default: as of a run]
+    /// Number of tool calls that run at once [default: as of a run]
     #[arg(long, short, value_name = "N", value_parser = parse::at_least_one::<usize>)]
     jobs: Option<usize>,
 }

@@ -10,9 +10,9 @@ use crate::error::CliError;
 /// Mark manual tasks as done. Of a task with interrupted calls, these count as succeeded
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Who holds a task reports without naming the attempt. A report about a task that another actor has taken \
-or ended is refused, and says what happened since; one that comes after the claim has ended counts for \
-as long as nobody else has taken the task.
+The holder of a task reports without naming the attempt. A report about a task that another actor has taken \
+or ended is refused, with the changes since then; one that comes after the claim has ended counts for \
+as long as no other actor has taken the task.
 
 Examples:
   taskpawl done review --result '{\"approved\": true}' --note \"looks good\"
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     pub(super) end: EndArgs,
 }
 
-/// What is said about the end of tasks.
+/// Arguments of the commands that end tasks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EndArgs {
     /// The tasks: their ids, or the beginnings of them; all of them end, or none
@@ -34,7 +34,7 @@ pub(crate) struct EndArgs {
     /// A remark; of a failure the reason
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// The attempt that this is about: refused if the task was claimed anew since
+    /// The attempt that the report is about: refused if the task was claimed again since
     #[arg(long, value_name = "N", value_parser = parse::number::<u32>)]
     attempt: Option<u32>,
 }

@@ -124,7 +124,7 @@ fn unclear(path: &Path, files: &Files, seen: &str) -> CliError {
     match broken {
         Some(error) => CliError::usage_with(
             format!("`{shown}` is not valid JSON: {error}"),
-            "restore the file, or write it anew with its own program",
+            "restore the file, or let its own program write it again",
         ),
         None => CliError::usage_with(
             format!("it is not clear which format `{shown}` has: {seen}"),

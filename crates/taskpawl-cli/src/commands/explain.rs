@@ -18,7 +18,7 @@ use crate::text::{Cell, Table, clean, style};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Each line says why a task waits for the next; the last one is where it really hangs. Commands that lose nothing come first.
-What would be if a task ended in some way is the business of `taskpawl run-all-ready --dry-run --what-if`.
+`taskpawl run-all-ready --dry-run --what-if` shows the effects of an end of a task.
 
 Examples:
   taskpawl explain deploy

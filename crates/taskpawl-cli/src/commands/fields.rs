@@ -15,31 +15,31 @@ use crate::error::CliError;
 #[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 #[command(next_help_heading = "Fields")]
 pub(crate) struct FieldArgs {
-    /// What is to be done, in any length
+    /// Description of the work, in any length
     #[arg(long, short, value_name = "TEXT")]
     description: Option<String>,
-    /// How urgent it is [default: medium]
+    /// Priority [default: medium]
     #[arg(long, short, value_name = "PRIORITY", value_parser = parse::priority())]
     priority: Option<taskpawl::model::task::Priority>,
-    /// When it is due: 2026-05-31 or 2026-05-31T12:00:00Z
+    /// Due date: 2026-05-31 or 2026-05-31T12:00:00Z
     #[arg(long, value_name = "DATE")]
     due: Option<String>,
-    /// Who is to do it
+    /// Assignee: the actor for the task, or `person` for people alone
     #[arg(long, value_name = "NAME")]
     assignee: Option<String>,
     /// A word to select by; may be given several times
     #[arg(long = "label", short, value_name = "LABEL", value_delimiter = ',')]
     labels: Vec<String>,
-    /// When its dependencies let it start [default: all_done]
+    /// Condition on its dependencies for its start [default: all_done]
     #[arg(long, value_name = "TRIGGER", value_parser = parse::trigger())]
     trigger: Option<taskpawl::model::task::Trigger>,
-    /// Whether its calls run one after the other or at once [default: sequential]
+    /// Order of its calls: one after the other, or all at once [default: sequential]
     #[arg(long, value_name = "MODE", value_parser = parse::mode())]
     mode: Option<taskpawl::model::task::Mode>,
     /// The longest that each attempt may take, such as 5m
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
-    /// How long it is expected to take
+    /// Expected duration
     #[arg(long, value_name = "DURATION")]
     estimate: Option<String>,
     /// A join that ends by itself
@@ -85,7 +85,7 @@ impl FieldArgs {
     }
 }
 
-/// What else a new task takes.
+/// Further fields of a new task.
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewTaskArgs {
     /// Its id; without one it gets one from its name

@@ -24,7 +24,7 @@ Examples:
   taskpawl graph --format dot | dot -Tsvg > plan.svg
   taskpawl graph --only plan:release --format mermaid")]
 pub(crate) struct Args {
-    /// How to show it
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Only the tasks of a plan, with a label, or a task with all below it; may be given several times

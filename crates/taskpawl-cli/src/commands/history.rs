@@ -22,7 +22,7 @@ use crate::text::{MIN_WRAPPED, clean, lease_end, quoted, style, time, without_se
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Every change has a revision: a number that grows by one, and by which `undo` takes it.
-For an audit, `--limit 0 --format ndjson` exports all of it: `taskpawl schema event` says what is in each line.
+For an audit, `--limit 0 --format ndjson` exports all of it: `taskpawl schema event` describes each line.
 
 Examples:
   taskpawl history build

@@ -17,7 +17,7 @@ The store lies in the state directory of the user; `--store PATH` puts it elsewh
 
 With --agent, the files that the agent reads in this project get an entry for `taskpawl mcp` and a marked block of \
 instructions. The changes are shown first. All else in the files stays byte for byte, doing it again changes nothing, \
-and --remove takes back what was added. docs/agents.md says which files these are.
+and --remove takes back these changes. docs/agents.md lists the files.
 
 Examples:
   taskpawl init
@@ -91,7 +91,7 @@ fn own_or_found_again(
 ) -> Result<StorePlacement, CliError> {
     if args.new && place.rule != Rule::StateDirectory {
         return Err(CliError::usage_with(
-            "the store of this project was named, so there is none to begin anew",
+            "the store of this project was named, so there is no store in the state directory to replace",
             Hint::new("name another one with ").command("init --store PATH"),
         ));
     }

@@ -87,7 +87,7 @@ fn remark_on_withheld(app: &App, vault: &Vault, task: &Task) {
     for call in &task.metadata.tool_calls {
         if is_unfinished(call, call.attempts) && !can_be_shown(call, vault) {
             let what = "it names a secret that this command cannot look up by itself";
-            app.out().remark(&format!("what `{}` prints is shown when it is over: {what}", call.id));
+            app.out().remark(&format!("the output of `{}` is shown when it is over: {what}", call.id));
         }
     }
 }

@@ -33,7 +33,7 @@ use crate::todo_lists;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 An agent starts it by itself: name `taskpawl mcp --project DIR` in its list of MCP servers.
-What an agent adds runs by the policy: tools that only read run, everything else waits for \
+The policy decides about the calls of an agent: tools that only read run, everything else waits for \
 `taskpawl approve`, unless `--allow sandboxed` lets it run inside the sandbox.
 When the agent closes the connection, calls that run may end and nothing more starts.
 Where there is no project, the first tool that writes makes one, but only at the root of a git repository. Elsewhere \
@@ -57,13 +57,13 @@ pub(crate) struct Args {
     /// Serve the plan of this project [default: that of the current directory]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
-    /// Let what comes from the agent run without being asked about, inside the sandbox
+    /// Let calls of the agent run inside the sandbox without an approval
     #[arg(long, value_name = "WHAT", value_enum)]
     allow: Option<Allow>,
-    /// Offer only what reads: nothing is written, claimed or run
+    /// Offer only tools that read: nothing is written, claimed or run
     #[arg(long, conflicts_with_all = ["allow", "approve_elicited"])]
     read_only: bool,
-    /// Ask through the agent's own program what runs ask before they go on; the person there decides
+    /// Put the questions of runs to a person through the agent's own program
     #[arg(long)]
     approve_elicited: bool,
     /// Serve by HTTP instead, on this port of 127.0.0.1 or on ADDRESS:PORT, 0 for any port: prints the URL, and the new random
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     /// Offer only some tools of the plan: `work` has those for one worker, which takes a task, looks at it and reports on it
     #[arg(long, value_name = "WHICH", value_enum, conflicts_with = "dialect")]
     tools: Option<Tools>,
-    /// Whose to-do lists they are: the id of a conversation or a session; without it calls may name it
+    /// Owner of the to-do lists: the id of a conversation or a session; without it calls may name it
     #[arg(long, value_name = "ID", env = "TASKPAWL_SCOPE", hide_env_values = true)]
     scope: Option<String>,
     /// Keep the last checklist for review when the server ends
@@ -391,7 +391,7 @@ async fn serve_client(app: &App, args: &Args, server: &McpServer) -> Result<(), 
 
 fn refused(error: ListenError) -> CliError {
     let hint = if matches!(error, ListenError::Open { .. }) {
-        "add `--allow-remote` if other machines shall reach it; what they send is not encrypted"
+        "add `--allow-remote` if other machines shall reach it; their requests are not encrypted"
     } else if matches!(error, ListenError::Every { .. }) {
         "name the one address that clients use"
     } else {

@@ -296,7 +296,7 @@ fn told(app: &App, checked: &Checked) -> Shown {
         let (task, on) = (clean(task), clean(on));
         let _ = writeln!(
             text,
-            "  {:<9}  `{task}` runs on the word of whoever ends `{on}`; `assignee: person` there lets only a person end it",
+            "  {:<9}  `{task}` runs on the report of any actor that ends `{on}`; `assignee: person` there lets only a person end it",
             "trust"
         );
     }

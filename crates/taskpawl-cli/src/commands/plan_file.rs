@@ -20,7 +20,7 @@ use crate::plan_library::{self, IncludedPlans};
 use crate::schedules;
 use crate::text::nearest;
 
-/// How a plan is taken from its file.
+/// Options for reading a plan from its file.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Takes {
     /// Apply it as an instance of its own: a plan of this name, with ids that begin with it

@@ -26,21 +26,21 @@ use crate::text::{Cell, Table, clean, style};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Three files are asked, and the strictest answer counts:
-  /etc/taskpawl/policy.toml         of the machine: nothing lifts what it says
+  /etc/taskpawl/policy.toml         of the machine: no other file lifts its rules
   ~/.config/taskpawl/policy.toml    of the user: it decides
   taskpawl-policy.toml              of the project: it only narrows
-Without any file, what people and their plans add runs inside the sandbox, and what models add asks, but for \
-built-in tools that only read. A rule says what it is about, and what is decided:
+Without any file, calls of people and their plans run inside the sandbox, and calls of models ask, except for \
+built-in tools that only read. A rule names calls and a decision:
 
   [[rules]]
   decision = \"ask\"                     allow, ask or deny
   argv = [\"git\", [\"push\", \"fetch\"]]    how the command begins; or: tool = \"github/*\"
-  reason = \"others see it\"             told to whoever is asked
+  reason = \"others see it\"             shown with the question
   match = [\"git push\"]                 tests, checked when the file is read
   notMatch = [\"git status\"]
 
   [origins]
-  agent = \"sandboxed\"                  allow, sandboxed, ask or deny what no rule is about
+  agent = \"sandboxed\"                  allow, sandboxed, ask or deny calls without a rule
 
 Examples:
   taskpawl policy check \"cargo test && git push\"
@@ -99,7 +99,7 @@ struct CheckArgs {
     /// The command has this variable; may be repeated
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "tool", value_parser = parse::assignment)]
     env: Vec<(String, String)>,
-    /// Who adds it
+    /// Origin of the call
     #[arg(long, value_name = "ORIGIN", value_enum, default_value_t = OriginWord::Plan)]
     origin: OriginWord,
     /// It asks for the network

@@ -154,7 +154,7 @@ fn beside(task: &Task) -> String {
         wait.map(|wait| wait_text(wait, task.wait_over)),
         task.ended_by.as_ref().map(ending),
         task.blocked_reason.as_ref().map(reason),
-        task.question_over.then(|| "nobody decided in time".to_owned()),
+        task.question_over.then(|| "no decision came in time".to_owned()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
@@ -177,7 +177,7 @@ pub(crate) fn reason(reason: &taskpawl::model::task::BlockedReason) -> String {
         Reason::Waiting { ids } => format!("waits for {}", some(ids)),
         Reason::Approval { call, ask, options, .. } => asks(call.as_ref(), ask.as_deref(), options),
         Reason::MissingTool { name } => format!("no tool {name} here"),
-        Reason::Interrupted { call } => format!("call {call} was interrupted: nobody knows how it ended"),
+        Reason::Interrupted { call } => format!("call {call} was interrupted: its outcome is unknown"),
         Reason::Manual { text } => text.clone(),
     }
 }

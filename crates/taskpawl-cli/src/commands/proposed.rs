@@ -148,7 +148,7 @@ fn show(app: &App, trial: &Taskpawl, file: &PlanFile) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Asks what is to be done with a plan.
+/// Asks whether a plan is applied, and which of its calls are approved.
 fn ask(app: &App, ahead: &[ApprovalRequest], can_approve: bool) -> Result<Choice, CliError> {
     if !app.terminal().can_ask() || app.is_json() {
         let hint = Hint::new("`--yes` applies it and approves nothing");

@@ -104,7 +104,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     if args.quota.is_some_and(|quota| report.bytes_left > quota) {
         let left = size(report.bytes_left);
-        out.remark(&format!("{left} stay: what open tasks, runs that go on and results need is not removed"));
+        out.remark(&format!("{left} stay: files of open tasks, running runs and results are not removed"));
     }
     out.print(format!("{}\n", said(&report, args.dry_run)))
 }
@@ -173,7 +173,7 @@ fn said(report: &PruneReport, is_dry: bool) -> String {
         parts.push(format!("{} ({})", count(report.files, "file"), size(report.bytes)));
     }
     if report.commands > 0 {
-        parts.push(format!("what it takes to undo {}", count(report.commands, "command")));
+        parts.push(format!("the undo data of {}", count(report.commands, "command")));
     }
     if report.requests > 0 {
         parts.push(format!("the memory of {}", count(report.requests, "request")));

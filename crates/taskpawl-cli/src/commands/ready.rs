@@ -15,8 +15,8 @@ use crate::text::clean;
 /// List ready tasks in execution order
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What is ready and needs what no run here has, as a tool that nobody knows, is not among it: it is \
-said beside the list, and with --json in `page.forNobody`.
+Ready tasks that no run here can take, because of an unknown tool for example, are not in the list: they are \
+named beside it, and with --json in `page.forNobody`.
 
 Examples:
   taskpawl ready

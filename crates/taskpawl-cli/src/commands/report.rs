@@ -16,7 +16,7 @@ use crate::run_log;
 /// Write a report of a run: a page, JUnit, Markdown or annotations. Works for every run of the history, also for one that was killed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A report has names, statuses, times and exit codes. `--include` adds output and errors of what failed, arguments and \
+A report has names, statuses, times and exit codes. `--include` adds output and errors of failed calls, arguments and \
 results of calls, descriptions of tasks as prompts, and paths below the home directory; the head of the report lists them.
 
 Examples:

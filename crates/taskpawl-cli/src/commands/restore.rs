@@ -23,7 +23,7 @@ const BY: &str = "restore";
 A directory that is no project yet becomes one, with the id of the project that was backed up. A store that is here already is only \
 replaced with --replace, and kept as a copy.
 
-What happened after the backup is lost: the command says when it was made. Runs that were at work count as killed. Their calls on workers \
+Changes after the backup are lost: the command prints its time. Runs that were at work count as killed. Their calls on workers \
 are joined by `run-all-ready --engine restate`, also those that started after the backup. Calls that ran on the lost machine are handled \
 as after a crash: those that may be repeated run again, others wait for a decision.
 

@@ -20,7 +20,7 @@ use crate::text::path_word;
 /// Run all ready tasks. Runs everything that is ready, and what becomes ready by it, until nothing more can run
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Ctrl-C lets what runs end and starts nothing more; a second one kills what runs; a third one leaves at once.
+Ctrl-C lets running calls end and starts nothing more; a second one kills them; a third one exits at once.
 The exit code is 0 if all tasks are finished, 1 if a task failed, 3 if an approval, a person or an agent is needed, \
 4 if tasks are blocked otherwise.
 

@@ -59,7 +59,7 @@ pub(crate) struct RunArgs {
     /// Also wait for agents and people: end only when nothing is left that they could finish
     #[arg(long)]
     wait: bool,
-    /// How to show the run
+    /// Output format of the run
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Auto)]
     format: Format,
     /// Write a report when the run has ended; may be given several times. `taskpawl report` makes one later

@@ -17,7 +17,7 @@ use crate::text::{path_word, quoted};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 #[command(
-    next_help_heading = "What programs may do (more is for people; agents need `agents_may` of the policy)"
+    next_help_heading = "Permissions of programs (given by people; agents need `agents_may` of the policy)"
 )]
 pub(crate) struct SandboxArgs {
     /// Run programs in the sandbox (on), in one that shows them nothing else (strict, needs bwrap), or in none (off)
@@ -150,7 +150,7 @@ pub(super) fn granted_host(text: &str) -> Result<HostGrant, String> {
     let name = host.name();
     if host.is_wildcard() && psl::suffix_str(name) == Some(name) {
         return Err(format!(
-            "everybody can register names beneath `{name}`, so a wildcard would let programs reach anyone; name the host itself"
+            "names beneath `{name}` are open to registration, so a wildcard would let programs reach any server; name the host itself"
         ));
     }
     Ok(host)

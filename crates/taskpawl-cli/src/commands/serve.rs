@@ -29,10 +29,10 @@ use crate::tokens;
 /// Show the plan in a browser
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The page shows what runs and why the rest does not, tasks, logs, questions, runs and history.
+The page shows running tasks and the reasons why others do not run, logs, questions, runs and history.
 Prints one URL, whose part behind `#` has the token. Browsers never send that part, and a program without the token \
 gets nothing. The token ends with this command; `taskpawl token create` makes tokens that outlive it.
-The page may do what a program may do at the command line: retry, reopen, skip, cancel, block and unblock tasks, start and \
+The page has the rights of a program at the command line: retry, reopen, skip, cancel, block and unblock tasks, start and \
 stop runs. It approves nothing by itself: it shows a code, and the person at this terminal sees the question and types \
 the code.
 

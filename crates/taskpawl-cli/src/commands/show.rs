@@ -273,7 +273,7 @@ fn holder(claim: &Claim, ended: Option<ClaimEnd>, now: Option<Timestamp>) -> Str
         }
         (Some(run), _) => format!("{} in {run}", claim.actor),
         (None, Some(_)) => {
-            format!("{}{until}, which is over; who claims it next gets it", claim.actor)
+            format!("{}{until}, which is over; the next claim gets it", claim.actor)
         }
         (None, None) if until.is_empty() => {
             format!("{}, by a claim that does not end by itself", claim.actor)

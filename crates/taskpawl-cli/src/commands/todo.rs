@@ -20,8 +20,8 @@ use crate::text::{clean, clean_block, nearest};
 #[command(after_help = "\
 Models keep to-do lists in four dialects: conversation, checklist, session and queue (and \
 checklist:manage_todo_list, which is checklist under another name). Their tools stand in \
-`taskpawl tools list`, so plans can call them; docs/todo.md says more. What a model says in a \
-list is not what ran: that is what tasks are for, and `promote` makes tasks of items.
+`taskpawl tools list`, so plans can call them; docs/todo.md says more. The items of a \
+list are statements of a model, and never run; `promote` makes tasks of them.
 
 Examples:
   taskpawl todo help manage_tasks

@@ -19,8 +19,8 @@ use crate::todo_lists;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 #[command(after_help = "\
-The items become manual tasks with the label `todo`, for agents and people; nothing is run. What \
-is finished stays behind unless it is named. An item that was promoted before stays the task \
+The items become manual tasks with the label `todo`, for agents and people; nothing is run. Finished \
+items are left out unless they are named. An item that was promoted before stays the task \
 that it is.
 
 Examples:
@@ -32,16 +32,16 @@ pub(crate) struct Args {
     /// The items, by id or title; without any all that are not finished
     #[arg(value_name = "ITEM")]
     items: Vec<String>,
-    /// Whose kind of list it is: conversation, checklist or queue [default: that which has a list of the scope; checklist without a scope]
+    /// Kind of the list: conversation, checklist or queue [default: that which has a list of the scope; checklist without a scope]
     #[arg(long, value_name = "DIALECT", value_parser = todo::dialect)]
     dialect: Option<Dialect>,
-    /// The conversation, session or agent whose list it is [env: TASKPAWL_SCOPE] [default: the checklist that changed last]
+    /// Owner of the list: a conversation, session or agent [env: TASKPAWL_SCOPE] [default: the checklist that changed last]
     #[arg(long, value_name = "ID")]
     scope: Option<String>,
     /// The plan that the tasks join
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
-    /// Where queues are kept [default: files/ in the state directory]
+    /// Directory of the queues [default: files/ in the state directory]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Do not ask
@@ -192,7 +192,10 @@ fn chosen(items: &[Item], names: &[String]) -> Result<Vec<usize>, CliError> {
 fn is_wanted(app: &App, items: usize) -> Result<bool, CliError> {
     if !app.terminal().can_ask() || app.is_json() {
         let hint = "`--dry-run` shows the items, `--yes` makes the tasks";
-        return Err(CliError::usage_with("nobody can be asked here whether these become tasks", hint));
+        return Err(CliError::usage_with(
+            "there is no terminal here to ask whether these become tasks",
+            hint,
+        ));
     }
     // If the question cannot be printed, the answer is no.
     let asked = write_err(&format!("Make {} of these? [y/N] ", count(items as u64, "task")).into());

@@ -69,7 +69,7 @@ pub(crate) struct Args {
 enum What {
     /// List the tools, with where each comes from
     List {
-        /// Start every MCP server first, to learn its tools anew
+        /// Start every MCP server first, to update the list of its tools
         #[arg(long)]
         connect: bool,
     },

@@ -26,9 +26,9 @@ const SERVERS: &str = ".mcp.json";
 /// Trust the tool files of this project. Trusts the files that describe tools or MCP servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What a project describes runs programs on this machine, and another person may have written it. Until it \
-is trusted it describes nothing. Trust is for the content as it is shown: a file that changes has to be \
-trusted anew. It takes a terminal: no script and no agent trusts anything.
+The tools that a project describes run programs on this machine, and another person may have written them. Until it \
+is trusted, a file describes nothing. Trust is for the content as it is shown: a changed file has to be \
+trusted again. It takes a terminal: no script and no agent trusts anything.
 
 Without FILE it is about taskpawl.toml of the project, where it describes tools or servers \
 or names `run.notify`, and .mcp.json.
@@ -158,7 +158,7 @@ fn is_wanted(count: usize) -> bool {
         return false;
     };
     // If the question cannot be printed, the answer is no.
-    let question = Shown::from(format!("Trust {what}, to run what is described there? [y/N] "));
+    let question = Shown::from(format!("Trust {what}, to run the programs that are described there? [y/N] "));
     let asked = terminal.write_all(question.as_str().as_bytes());
     let mut line = String::new();
     let read = std::io::BufReader::new(terminal).read_line(&mut line);

@@ -18,7 +18,7 @@ const MAX_SHOWN: usize = 20;
 /// Undo a command. Restores everything that the command changed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What runs do is never undone, and neither is anything that something later built on: then it is refused, with a list.
+Work of runs is never undone. A command that later changes build on is not undone either: it is refused, with a list.
 A signal, a stop and a renewal are not undone: right after one, name the command before it.
 An undo is a change of its own: it stands in the history, and can be undone.
 

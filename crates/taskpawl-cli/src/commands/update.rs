@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// A new name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// What it depends on, in place of what it did; may be given several times
+    /// Its dependencies, in place of the former ones; may be given several times
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     needs: Vec<String>,
     /// The command that does the work, in place of its tool calls

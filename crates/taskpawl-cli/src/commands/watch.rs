@@ -19,13 +19,13 @@ use crate::text::Paint;
 /// Show the plan as a live checklist. Shows which tasks are done and running, and their actors, in all processes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-On a terminal it is drawn in place: ○ not started, a turning mark for what is in progress, ✓ completed, ✗ failed, \
+On a terminal it is drawn in place: ○ not started, a turning mark for a task in progress, ✓ completed, ✗ failed, \
 ! waits for a person or an agent, ◌ blocked by others, ◐ begun by a model that has ended, – not needed any more. Where there is no \
-room for everything, what matters most is shown, and the rest counted. Below the plan are the checklists that models \
+room for everything, the most important lines are shown, and the rest counted. Below the plan are the checklists that models \
 keep.
 Keys: q quits, c folds, a shows all, ↑ ↓ PgUp PgDn Home End scroll.
-Elsewhere every change is printed as a line, and with --json as a line of JSON: `taskpawl schema event` says what is \
-in it. It goes on until it is stopped.
+Elsewhere every change is printed as a line, and with --json as a line of JSON: `taskpawl schema event` describes \
+it. It goes on until it is stopped.
 
 Examples:
   taskpawl watch

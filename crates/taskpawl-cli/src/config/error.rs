@@ -39,11 +39,11 @@ impl ConfigError {
             Self::Value { name, meaning, .. } => format!("`{name}` says {meaning}"),
             Self::Tool { .. } => "`taskpawl tools --help` shows how a tool is described".to_owned(),
             Self::Widens { .. } => {
-                "take it out; what programs may do is said in the configuration of the user or by flags, see `taskpawl run --help`"
+                "remove it; the permissions of programs are set in the configuration of the user or by flags, see `taskpawl run --help`"
                     .to_owned()
             }
             Self::ActorOfProject { .. } => {
-                "take it out: whoever writes the project would act in the name of another; set it in the configuration of the user"
+                "remove it: authors of the project would act in the name of another person; set it in the configuration of the user"
                     .to_owned()
             }
             Self::Read { .. } | Self::Syntax { .. } => "`taskpawl config path` names the files".to_owned(),

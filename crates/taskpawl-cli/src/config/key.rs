@@ -50,7 +50,7 @@ const POSITIVE: &str = "a number of at least 1";
 
 keys! {
     Actor = "actor", "TASKPAWL_ACTOR", "", "text in quotes",
-        "in whose name commands are given";
+        "the name of the actor of commands";
     Color = "color", "TASKPAWL_COLOR", "auto", "auto, always or never",
         "when to use colours: auto, always or never";
     Jobs = "jobs", "TASKPAWL_JOBS", "cores + 2", POSITIVE,
@@ -143,7 +143,7 @@ pub(super) fn is_text(name: &str) -> bool {
 
 /// Sections whose keys are names chosen by the user, each with its meaning.
 pub(crate) const NAMED: [(&str, &str); 5] = [
-    ("resources", "how much there is of a named resource, before what plans say"),
+    ("resources", "the amount of a named resource, before the `resources` of plans"),
     ("tools", "how many calls of a tool run at once: `concurrency`; and tools of one's own"),
     ("secrets", SECRETS),
     ("mcpServers", "MCP servers, whose tools calls name as `SERVER/TOOL`"),

@@ -85,7 +85,7 @@ pub(super) const PLANNER: Section = Section {
 /// The permissions of programs.
 pub(crate) const SANDBOX: Section = Section {
     name: "sandbox",
-    meaning: "what programs may do; the file of a project only narrows what that of the user says",
+    meaning: "permissions of programs; the file of a project only narrows those of the user",
     keys: "of the sandbox `mode`, `net`, `write`, `read`, `env`, `hide`, `protect`, `memory`, `processes` and `wants` can be said",
     only_user: None,
     forms: &[

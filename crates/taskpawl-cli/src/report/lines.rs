@@ -129,7 +129,7 @@ pub(super) fn changed_beyond(task: &str, files: &[String], unknown: Option<&str>
     let task = clean(task);
     match (named.is_empty(), unknown) {
         (true, Some(unknown)) => {
-            format!("what {task} changed beyond its `writes` is not known: {}", clean(unknown))
+            format!("the files that {task} changed beyond its `writes` are not known: {}", clean(unknown))
         }
         (_, Some(unknown)) => {
             format!(

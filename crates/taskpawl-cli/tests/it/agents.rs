@@ -159,12 +159,12 @@ fn marks_that_do_not_fit_are_named_before_anything_is_written() {
     ]), @"
     $ taskpawl init --agent claude --yes
     ! error: failed to change `CLAUDE.md`: line 3: `<!-- taskpawl:begin -->` has no line `<!-- taskpawl:end -->` after it
-    ! hint: nothing was changed; delete line 3, or put a line `<!-- taskpawl:end -->` behind what taskpawl wrote, and try again
+    ! hint: nothing was changed; delete line 3, or put a line `<!-- taskpawl:end -->` after the lines of taskpawl, and try again
     [exit 2]
 
     $ taskpawl init --agent claude --remove --yes
     ! error: failed to change `CLAUDE.md`: line 3: `<!-- taskpawl:begin -->` has no line `<!-- taskpawl:end -->` after it
-    ! hint: nothing was changed; delete line 3, or put a line `<!-- taskpawl:end -->` behind what taskpawl wrote, and try again
+    ! hint: nothing was changed; delete line 3, or put a line `<!-- taskpawl:end -->` after the lines of taskpawl, and try again
     [exit 2]
     ");
     assert_eq!(fs::read_to_string(cli.path("work/CLAUDE.md")).unwrap(), text);
@@ -173,7 +173,7 @@ fn marks_that_do_not_fit_are_named_before_anything_is_written() {
     insta::assert_snapshot!(cli.run(&["init", "--agent", "claude", "--yes"]), @"
     $ taskpawl init --agent claude --yes
     ! error: failed to change `CLAUDE.md`: line 3: `<!-- taskpawl:end -->` has no line `<!-- taskpawl:begin -->` before it
-    ! hint: nothing was changed; delete line 3, or put a line `<!-- taskpawl:begin -->` before what taskpawl wrote, and try again
+    ! hint: nothing was changed; delete line 3, or put a line `<!-- taskpawl:begin -->` before the lines of taskpawl, and try again
     [exit 2]
     ");
 }

@@ -5,8 +5,8 @@ use crate::commands::parse;
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 #[command(after_help = "\
 On a terminal escape sequences are left out and other control characters are escaped; --raw prints every byte that is kept.
-Of a task with `forEach` it is what the calls of its items printed.
-Secrets are taken out, also of what a call that still runs has printed so far.
+Of a task with `forEach` it is the output of the calls of its items.
+Secrets are taken out, also of the output so far of a call that still runs.
 
 Examples:
   taskpawl logs build

@@ -71,7 +71,7 @@ impl From<NoChange> for CliError {
             | NoChange::SameError { .. }
             | NoChange::NotManual { .. }
             | _) => {
-                let hint = Hint::new("change the plan by hand: its file, or `taskpawl update`");
+                let hint = Hint::new("change the plan yourself: edit its file, or use `taskpawl update`");
                 Self::NoPlan { message: error.to_string(), problems: Vec::new(), hint }
             }
         }

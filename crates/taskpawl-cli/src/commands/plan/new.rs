@@ -103,10 +103,7 @@ fn goal(args: &New) -> Result<String, CliError> {
     let goal = if args.goal == "-" { read_text(Path::new("-"), true)? } else { args.goal.clone() };
     let goal = goal.trim();
     if goal.is_empty() {
-        return Err(CliError::usage_with(
-            "the goal is empty",
-            "say in a sentence or two what is to be reached",
-        ));
+        return Err(CliError::usage_with("the goal is empty", "describe the goal in a sentence or two"));
     }
     Ok(goal.to_owned())
 }
