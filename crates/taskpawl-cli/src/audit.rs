@@ -17,7 +17,8 @@ use taskpawl::tools::{content_hash, is_in_sandbox, read_bytes_if_there};
 
 use crate::context::Context;
 use crate::error::CliError;
-use crate::trust::{real, state_directory_of, state_file};
+use crate::state_files::{state_directory_of, state_file};
+use crate::trust::real;
 
 /// The largest log that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;

@@ -6,22 +6,19 @@
 mod project;
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io;
-use std::mem;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use taskpawl::model::value::Timestamp;
-use taskpawl::tools::{NamedGrant, Power, RememberedGrant, Ruling, read_if_there};
+use taskpawl::tools::{NamedGrant, Power, RememberedGrant, Ruling};
 
 pub(crate) use self::project::{Project, plan_text};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::kits::{GrantedAgent, GrantedKit};
 use crate::remembered::Approval;
+use crate::state_files::{change_own, change_state, read_state, state_file};
 use crate::text::clean;
-use crate::trust::{state_directory_of, state_file, write_state};
 
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
@@ -92,13 +89,6 @@ impl fmt::Display for Entry {
 }
 
 impl Grants {
-    fn read(path: &Path) -> io::Result<Self> {
-        match read_if_there(path, MAX_BYTES)? {
-            Some(text) => serde_json::from_str(&text).map_err(Into::into),
-            None => Ok(Self::default()),
-        }
-    }
-
     /// Returns the grants of this project, in the order in which they were given.
     pub(crate) fn of_project(context: &Context) -> Result<Vec<Entry>, CliError> {
         let project = Project::of(context)?;
@@ -129,18 +119,13 @@ impl Grants {
 
     fn all(context: &Context) -> Result<Self, CliError> {
         let Some(path) = path(context) else { return Ok(Self::default()) };
-        Self::read(&path).map_err(|source| CliError::File { action: "read", path, source })
+        read_state(&path, MAX_BYTES).map_err(|source| CliError::File { action: "read", path, source })
     }
 
     /// Changes the grants of this project.
     pub(crate) fn change(context: &Context, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), CliError> {
         let project = Project::of(context)?;
-        Self::edit(context, |all| {
-            let (mut own, others) =
-                mem::take(&mut all.grants).into_iter().partition(|entry| entry.project == project);
-            change(&mut own);
-            all.grants = Vec::into_iter(others).chain(own).collect();
-        })
+        Self::edit(context, |all| change_own(&mut all.grants, |entry| entry.project == project, change))
     }
 
     /// Changes the remembered approvals of this project.
@@ -149,12 +134,7 @@ impl Grants {
         change: impl FnOnce(&mut Vec<Approval>),
     ) -> Result<(), CliError> {
         let project = Project::of(context)?;
-        Self::edit(context, |all| {
-            let (mut own, others) =
-                mem::take(&mut all.approvals).into_iter().partition(|entry| *entry.project() == project);
-            change(&mut own);
-            all.approvals = Vec::into_iter(others).chain(own).collect();
-        })
+        Self::edit(context, |all| change_own(&mut all.approvals, |entry| *entry.project() == project, change))
     }
 
     /// Changes the kits of this project.
@@ -163,12 +143,7 @@ impl Grants {
         change: impl FnOnce(&mut Vec<GrantedKit>),
     ) -> Result<(), CliError> {
         let project = Project::of(context)?;
-        Self::edit(context, |all| {
-            let (mut own, others) =
-                mem::take(&mut all.kits).into_iter().partition(|kit| *kit.project() == project);
-            change(&mut own);
-            all.kits = Vec::into_iter(others).chain(own).collect();
-        })
+        Self::edit(context, |all| change_own(&mut all.kits, |kit| *kit.project() == project, change))
     }
 
     /// Changes the coding agents of this project.
@@ -177,12 +152,7 @@ impl Grants {
         change: impl FnOnce(&mut Vec<GrantedAgent>),
     ) -> Result<(), CliError> {
         let project = Project::of(context)?;
-        Self::edit(context, |all| {
-            let (mut own, others) =
-                mem::take(&mut all.agents).into_iter().partition(|agent| *agent.project() == project);
-            change(&mut own);
-            all.agents = Vec::into_iter(others).chain(own).collect();
-        })
+        Self::edit(context, |all| change_own(&mut all.agents, |agent| *agent.project() == project, change))
     }
 
     /// Changes the file. A lock keeps a run that records its use from undoing what another command changes.
@@ -190,29 +160,16 @@ impl Grants {
         let Some(path) = path(context) else {
             return Err(CliError::usage_with("there is no place for remembered grants", "set HOME"));
         };
-        let changed = || {
-            let lock = lock(&path)?;
-            let mut grants = Self::read(&path)?;
-            edit(&mut grants);
-            write_state(&path, &serde_json::to_string_pretty(&grants)?)?;
-            drop(lock);
-            Ok(())
-        };
-        changed().map_err(|source| CliError::File { action: "write", path: path.clone(), source })
+        change_state(&path, MAX_BYTES, edit).map_err(|source| CliError::File {
+            action: "write",
+            path,
+            source,
+        })
     }
 }
 
 fn path(context: &Context) -> Option<PathBuf> {
     state_file(context, "grants.json")
-}
-
-/// Takes the lock on the grants until the file is dropped.
-fn lock(path: &Path) -> io::Result<File> {
-    state_directory_of(path)?;
-    let file =
-        fs::OpenOptions::new().write(true).create(true).truncate(false).open(path.with_extension("lock"))?;
-    file.lock()?;
-    Ok(file)
 }
 
 /// Returns the remembered grants that the policy lets runs of this project have.

@@ -58,6 +58,7 @@ mod schema;
 mod server_tools;
 mod servers;
 mod shown;
+mod state_files;
 mod text;
 mod todo_lists;
 mod tokens;

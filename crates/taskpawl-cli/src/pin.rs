@@ -21,7 +21,7 @@ use taskpawl::{Source as _, SystemSource};
 
 use crate::context::Context;
 use crate::error::CliError;
-use crate::trust;
+use crate::state_files::{lock_state, state_file, write_state};
 use fault::MAX_TRIES;
 pub(crate) use fault::PinFault;
 
@@ -64,7 +64,7 @@ pub(crate) fn ask(context: &Context, by: &'static str) -> Result<(), CliError> {
 impl Pin {
     /// Returns the place of the PIN, whether it is set or not; `None` where there is no state of the user.
     pub(crate) fn place(context: &Context) -> Option<Self> {
-        trust::state_file(context, "pin.json").map(|path| Self { path })
+        state_file(context, "pin.json").map(|path| Self { path })
     }
 
     /// Returns the PIN where decisions need it.
@@ -132,15 +132,12 @@ impl Pin {
 
     fn write(&self, record: &Record) -> Result<(), PinFault> {
         let text = serde_json::to_string_pretty(record).expect("BUG: a record is always valid JSON");
-        trust::write_state(&self.path, &text).map_err(|error| self.fault(error))
+        write_state(&self.path, &text).map_err(|error| self.fault(error))
     }
 
     /// Locks out other processes that try at the same time.
     fn lock(&self) -> Result<File, PinFault> {
-        let lock = trust::state_directory_of(&self.path)
-            .and_then(|directory| File::create(directory.join("pin.lock")))
-            .and_then(|file| file.lock().map(|()| file));
-        lock.map_err(|error| self.fault(error))
+        lock_state(&self.path).map_err(|error| self.fault(error))
     }
 
     fn fault(&self, error: io::Error) -> PinFault {

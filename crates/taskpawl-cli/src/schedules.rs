@@ -6,21 +6,21 @@
 pub(crate) mod check;
 pub(crate) mod instance;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use taskpawl::model::plan::{Plan, PlanSchedule, Reaction, expand_plan, read_plan, read_plan_file};
 use taskpawl::model::value::Timestamp;
-use taskpawl::tools::{content_hash, read_if_there};
+use taskpawl::tools::content_hash;
 use taskpawl_schedule::{Calendar, InstanceState, Memory, Overlap, Rules};
 
 use crate::context::Context;
 use crate::error::CliError;
 use crate::grants::Project;
 use crate::plan_library::IncludedPlans;
-use crate::trust::{state_directory_of, state_file, write_state};
+use crate::state_files::{change_own, change_state, lock_file, read_state, state_file};
 
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
@@ -162,7 +162,7 @@ impl Place {
 
     /// Returns a place in a directory.
     #[cfg(test)]
-    pub(crate) fn for_tests(directory: &Path) -> Self {
+    pub(crate) fn for_tests(directory: &std::path::Path) -> Self {
         Self { path: directory.join("schedules.json"), project: Project::at(directory) }
     }
 
@@ -184,25 +184,17 @@ impl Place {
 
     /// Returns the schedules of the project.
     pub(crate) fn read(&self) -> Result<Vec<Schedule>, CliError> {
-        let record = read(&self.path).map_err(|source| self.failed("read", source))?;
+        let record: Record =
+            read_state(&self.path, MAX_BYTES).map_err(|source| self.failed("read", source))?;
         Ok(record.schedules.into_iter().filter(|one| one.project == self.project).collect())
     }
 
     /// Changes the schedules of the project. A lock keeps two processes from undoing each other's change.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Vec<Schedule>) -> T) -> Result<T, CliError> {
-        let changed = || {
-            let lock = lock_file(&self.path.with_extension("lock"))?;
-            lock.lock()?;
-            let record = read(&self.path)?;
-            let (mut own, others): (Vec<_>, Vec<_>) =
-                record.schedules.into_iter().partition(|one| one.project == self.project);
-            let result = change(&mut own);
-            let record = Record { schedules: others.into_iter().chain(own).collect() };
-            write_state(&self.path, &serde_json::to_string_pretty(&record)?)?;
-            drop(lock);
-            Ok(result)
-        };
-        changed().map_err(|source| self.failed("write", source))
+        let changed = change_state(&self.path, MAX_BYTES, |record: &mut Record| {
+            change_own(&mut record.schedules, |one| one.project == self.project, change)
+        });
+        changed.map_err(|source| self.failed("write", source))
     }
 
     /// Takes the right to run the schedules of the project; `None` if another server has it. The kernel frees the lock of a
@@ -226,16 +218,4 @@ impl Place {
     fn failed(&self, action: &'static str, source: io::Error) -> CliError {
         CliError::File { action, path: self.path.clone(), source }
     }
-}
-
-fn read(path: &Path) -> io::Result<Record> {
-    match read_if_there(path, MAX_BYTES)? {
-        Some(text) => serde_json::from_str(&text).map_err(Into::into),
-        None => Ok(Record::default()),
-    }
-}
-
-fn lock_file(path: &Path) -> io::Result<File> {
-    state_directory_of(path)?;
-    fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)
 }

@@ -3,14 +3,11 @@
 //! The user's state directory, which programs cannot reach, has their hashes. A token is valid for one project until it expires.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use taskpawl::model::value::Timestamp;
-use taskpawl::tools::read_if_there;
 use taskpawl::{Source as _, SystemSource};
 use taskpawl_http::{StoredTokens, TokenHash, token_hash};
 use taskpawl_web::Scope;
@@ -18,7 +15,7 @@ use taskpawl_web::Scope;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::grants::Project;
-use crate::trust::{state_directory_of, state_file, write_state};
+use crate::state_files::{change_own, change_state, read_state, state_file};
 
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
@@ -65,13 +62,6 @@ fn hexadecimal(hash: &TokenHash) -> String {
     })
 }
 
-fn read(path: &Path) -> io::Result<Record> {
-    match read_if_there(path, MAX_BYTES)? {
-        Some(text) => serde_json::from_str(&text).map_err(Into::into),
-        None => Ok(Record::default()),
-    }
-}
-
 fn path(context: &Context) -> Result<PathBuf, CliError> {
     state_file(context, "tokens.json")
         .ok_or_else(|| CliError::usage_with("there is no place for tokens that outlive a server", "set HOME"))
@@ -80,7 +70,8 @@ fn path(context: &Context) -> Result<PathBuf, CliError> {
 /// Returns the tokens of this project, also those that have expired.
 pub(crate) fn of_project(context: &Context) -> Result<Vec<StoredToken>, CliError> {
     let path = path(context)?;
-    let record = read(&path).map_err(|source| CliError::File { action: "read", path, source })?;
+    let record: Record =
+        read_state(&path, MAX_BYTES).map_err(|source| CliError::File { action: "read", path, source })?;
     let project = Project::of(context)?;
     Ok(record.tokens.into_iter().filter(|token| token.project == project).collect())
 }
@@ -93,28 +84,12 @@ pub(crate) fn change<T>(
 ) -> Result<T, CliError> {
     let path = path(context)?;
     let project = Project::of(context)?;
-    let changed = || {
-        let lock = lock(&path)?;
-        let mut record = read(&path)?;
+    let changed = change_state(&path, MAX_BYTES, |record: &mut Record| {
         let now = SystemSource.now();
         record.tokens.retain(|token| token.expires_at > now);
-        let (mut own, others): (Vec<_>, Vec<_>) =
-            record.tokens.into_iter().partition(|token| token.project == project);
-        let result = change(&mut own);
-        record = Record { tokens: others.into_iter().chain(own).collect() };
-        write_state(&path, &serde_json::to_string_pretty(&record)?)?;
-        drop(lock);
-        Ok(result)
-    };
-    changed().map_err(|source| CliError::File { action: "write", path: path.clone(), source })
-}
-
-fn lock(path: &Path) -> io::Result<File> {
-    state_directory_of(path)?;
-    let file =
-        fs::OpenOptions::new().write(true).create(true).truncate(false).open(path.with_extension("lock"))?;
-    file.lock()?;
-    Ok(file)
+        change_own(&mut record.tokens, |token| token.project == project, change)
+    });
+    changed.map_err(|source| CliError::File { action: "write", path, source })
 }
 
 /// Returns the tokens of this project for a server, which reads the file for each request with a token that it did not make itself: so
@@ -129,8 +104,9 @@ pub(crate) fn for_server(
         let hash = hexadecimal(hash);
         // Not the clock of tests: a caller could move it.
         let now = SystemSource.now();
-        let tokens = read(&path).ok()?.tokens;
-        let found = tokens
+        let record: Record = read_state(&path, MAX_BYTES).ok()?;
+        let found = record
+            .tokens
             .into_iter()
             .find(|token| token.hash == hash && token.project == project && token.expires_at > now)?;
         if is_read_only { found.scope.for_reading() } else { Some(found.scope) }

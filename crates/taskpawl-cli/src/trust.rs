@@ -5,18 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::value::Timestamp;
-use taskpawl::tools::{Power, Ruling, content_hash, make_private_directories};
+use taskpawl::tools::{Power, Ruling, content_hash};
 
 use crate::context::Context;
 use crate::error::CliError;
 use crate::files::read_bytes;
+use crate::state_files::{state_file, write_state};
 
 /// The trusted files.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -100,31 +100,6 @@ impl Trusted {
     }
 }
 
-/// Creates the directory of a state file, accessible only to the user, and returns it.
-pub(crate) fn state_directory_of(path: &Path) -> io::Result<&Path> {
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    make_private_directories(directory)?;
-    Ok(directory)
-}
-
-/// Replaces a state file atomically and durably: writes a temporary file, syncs it and renames it.
-pub(crate) fn write_state(path: &Path, text: &str) -> io::Result<()> {
-    state_directory_of(path)?;
-    // The process id keeps parallel commands from writing the same temporary file.
-    let new = path.with_extension(format!("{}.new", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all())?;
-    fs::rename(&new, path)
-}
-
 fn path(context: &Context) -> Option<PathBuf> {
     state_file(context, "trust.json")
-}
-
-/// Returns the path of a file in the user's state directory; `None` without `HOME` and `XDG_STATE_HOME`.
-pub(crate) fn state_file(context: &Context, name: &str) -> Option<PathBuf> {
-    let environment = context.environment();
-    let home = || environment.path("HOME").map(|home| home.join(".local").join("state"));
-    let base = environment.path("XDG_STATE_HOME").filter(|path| path.is_absolute()).or_else(home)?;
-    Some(base.join("taskpawl").join(name))
 }

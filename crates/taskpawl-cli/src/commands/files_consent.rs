@@ -12,8 +12,8 @@ use crate::commands::create::ask;
 use crate::commands::prune::size;
 use crate::error::CliError;
 use crate::person;
+use crate::state_files::state_file;
 use crate::text::{clean, count};
-use crate::trust::state_file;
 
 /// Name of the flag in refusals.
 const BY: &str = "--files git";

@@ -17,8 +17,8 @@ use crate::caller::Caller;
 use crate::commands::print::count;
 use crate::error::CliError;
 use crate::person;
+use crate::state_files::{state_directory_of, state_file};
 use crate::text::clean;
-use crate::trust::state_file;
 
 /// Name of the command in refusals.
 const BY: &str = "purge";
@@ -177,7 +177,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 /// Logs the purge with a digest that tells nothing about the value without the key beside the log.
 fn record(app: &App, value: &str) -> Result<(), CliError> {
     let Some(log) = state_file(app, "audit.ndjson") else { return Ok(()) };
-    let directory = crate::trust::state_directory_of(&log).map_err(|source| CliError::File {
+    let directory = state_directory_of(&log).map_err(|source| CliError::File {
         action: "make",
         path: log.clone(),
         source,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::error::CliError;
 use crate::schema;
-use crate::trust::write_state;
+use crate::state_files::write_state;
 
 /// Print JSON Schemas. Prints the schema of plan files, of a part of them, of events, or of the configuration
 #[derive(Debug, clap::Args)]

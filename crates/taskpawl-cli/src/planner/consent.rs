@@ -12,8 +12,8 @@ use crate::error::CliError;
 use crate::output::write_err;
 use crate::person;
 use crate::shown::shown;
+use crate::state_files::{state_file, write_state};
 use crate::text::clean;
-use crate::trust::{state_file, write_state};
 
 /// The file with the planners that may get prompts.
 const FILE: &str = "planners.json";
