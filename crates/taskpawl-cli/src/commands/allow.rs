@@ -3,6 +3,7 @@ mod asked;
 mod choose;
 mod facts;
 mod kit;
+mod list;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,9 +13,6 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::ArgGroup;
-use serde::Serialize;
-use serde_json::Value;
-use taskpawl::model::value::{TaskId, format_time};
 use taskpawl::tools::{HostGrant, NamedGrant, Power};
 
 use self::asked::{Asked, LastRun};
@@ -23,11 +21,11 @@ use crate::audit::{self, Action};
 use crate::commands::sandbox;
 use crate::error::CliError;
 use crate::grants::{self, Entry, Grants, Project, plan_text};
-use crate::kits::{GrantedAgent, Kit};
+use crate::kits::Kit;
 use crate::person;
 use crate::remembered::Approval;
 use crate::shown::Shown;
-use crate::text::{Cell, Table, clean};
+use crate::text::clean;
 
 /// Name of the command in refusals.
 const BY: &str = "allow";
@@ -122,7 +120,7 @@ impl FromStr for AnyKit {
 /// Lists, gives or removes remembered grants.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.list {
-        return list(app);
+        return list::run(app);
     }
     if let Some(AnyKit::Agent(name)) = &args.kit {
         if !args.task.is_empty() {
@@ -288,142 +286,6 @@ fn remove(app: &App, named: &[NamedGrant], approvals: &[String]) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// A remembered grant in `--json`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Listed<'a> {
-    grant: &'a NamedGrant,
-    /// Absent for all plans.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<&'a str>,
-    agents: bool,
-    since: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_used: Option<String>,
-}
-
-/// A kit in `--json`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ListedKit {
-    kit: String,
-    tasks: Vec<TaskId>,
-    agents: bool,
-    since: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_used: Option<String>,
-}
-
-/// A remembered approval in `--json`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ListedApproval<'a> {
-    /// The hash of the tool, the arguments and the sandbox request.
-    approval: &'a str,
-    tool: &'a str,
-    call: &'a str,
-    /// Absent for all plans.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<&'a str>,
-    agents: bool,
-    since: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_used: Option<String>,
-}
-
-fn list(app: &App) -> Result<ExitCode, CliError> {
-    let entries = Grants::of_project(app)?;
-    let listed = entries.iter().map(|entry| Listed {
-        grant: &entry.grant,
-        plan: entry.plan.as_deref(),
-        agents: entry.agents,
-        since: format_time(entry.at),
-        last_used: entry.last_used.map(format_time),
-    });
-    let listed: Vec<Listed<'_>> = listed.collect();
-    let now = app.source()?.now();
-    let kits = Grants::kits_of_project(app)?.into_iter().filter(|kit| !kit.is_expired(now));
-    let kits = kits.map(|kit| ListedKit {
-        kit: kit.kit.to_string(),
-        tasks: kit.tasks.into_iter().map(|task| task.id).collect(),
-        agents: kit.agents,
-        since: format_time(kit.at),
-        last_used: kit.last_used.map(format_time),
-    });
-    let kits: Vec<ListedKit> = kits.collect();
-    let agents = Grants::agents_of_project(app)?;
-    let approvals = Grants::approvals_of_project(app)?;
-    let approvals = approvals.iter().map(|approval| ListedApproval {
-        approval: &approval.work,
-        tool: &approval.tool,
-        call: &approval.call,
-        plan: approval.plan.as_deref(),
-        agents: approval.agents,
-        since: format_time(approval.at),
-        last_used: approval.last_used.map(format_time),
-    });
-    let approvals: Vec<ListedApproval<'_>> = approvals.collect();
-    let out = app.out();
-    if out.is_json {
-        let grants = listed.iter().map(|entry| serde_json::json!(entry));
-        let kits = kits.iter().map(|entry| serde_json::json!(entry));
-        let all: Vec<Value> = grants
-            .chain(kits)
-            .chain(agents.iter().map(agent_json))
-            .chain(approvals.iter().map(|entry| serde_json::json!(entry)))
-            .collect();
-        return out.data(&all);
-    }
-    let mut table = Table::new(2);
-    for entry in &listed {
-        let agents = if entry.agents { ", also those that models add" } else { "" };
-        let used = entry.last_used.as_ref().map_or("never used".to_owned(), |at| format!("last used {at}"));
-        let cells = [entry.grant.to_string(), format!("{}{agents}", holds_for(entry.plan)), used];
-        table.row(cells.iter().map(Cell::new).collect());
-    }
-    for entry in &kits {
-        let agents = if entry.agents { ", also calls that models add" } else { "" };
-        let used = entry.last_used.as_ref().map_or("never used".to_owned(), |at| format!("last used {at}"));
-        let tasks: Vec<String> =
-            entry.tasks.iter().map(|task| format!("`{}`", clean(task.as_str()))).collect();
-        let cells = [format!("kit:{}", entry.kit), format!("for {}{agents}", tasks.join(", ")), used];
-        table.row(cells.iter().map(Cell::new).collect());
-    }
-    for entry in &agents {
-        let whom = if entry.agents { ", also calls that models add" } else { "" };
-        let cells = [
-            entry.kit(),
-            format!("for its calls in all plans{whom}"),
-            format!("since {}", format_time(entry.at)),
-        ];
-        table.row(cells.iter().map(Cell::new).collect());
-    }
-    for entry in &approvals {
-        let agents = if entry.agents { ", also those that models add" } else { "" };
-        let used = entry.last_used.as_ref().map_or("never used".to_owned(), |at| format!("last used {at}"));
-        let name =
-            format!("approval {}: {} `{}`", &entry.approval[..12], clean(entry.tool), clean(entry.call));
-        let cells = [name, format!("{}{agents}", holds_for(entry.plan)), used];
-        table.row(cells.iter().map(Cell::new).collect());
-    }
-    out.print(table.render(out.paint, out.width))?;
-    if listed.is_empty() && approvals.is_empty() && kits.is_empty() && agents.is_empty() {
-        out.remark("nothing is remembered for this project");
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn agent_json(entry: &GrantedAgent) -> Value {
-    serde_json::json!({
-        "kit": entry.kit(),
-        "command": entry.command,
-        "grants": entry.grants,
-        "agents": entry.agents,
-        "since": format_time(entry.at),
-    })
-}
-
-/// Shows what the last run was refused, and asks a person at a terminal which of it to remember.
 fn refused(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let out = app.out();
     let Some(mut last) = asked::of_last_run(app.reader()?.manager())? else {
