@@ -17,16 +17,7 @@ pub(crate) fn plan() -> Value {
         "version": {"const": 1, "description": "The version of the format"},
         "name": {"type": "string", "description": "The name; without one that of the file"},
         "description": {"type": "string"},
-        "params": {
-            "type": "object",
-            "description": "The parameters that the plan takes",
-            "additionalProperties": {
-                "type": "object",
-                "required": ["type"],
-                "additionalProperties": false,
-                "properties": {"type": words(ParamType::ALL.iter().map(|kind| kind.as_str())), "default": true},
-            },
-        },
+        "params": params(),
         "defaults": {"type": "object", "description": "Fields that tasks have unless they say otherwise"},
         "requires": {
             "type": "object",
@@ -37,39 +28,13 @@ pub(crate) fn plan() -> Value {
         "tools": {"$ref": "#/$defs/texts", "description": "Tools that another program brings"},
         "resources": {"$ref": "#/$defs/counts", "description": "Capacities of named resources"},
         "timeout": {"$ref": "#/$defs/duration"},
-        "budget": {
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {
-                "calls": {"type": "integer", "minimum": 1},
-                "duration": {"$ref": "#/$defs/duration"},
-                "cost": {"type": "number", "minimum": 0},
-            },
-        },
+        "budget": budget(),
         "maxFailures": {
             "type": "integer",
             "minimum": 1,
             "description": "After so many failed tasks a run of the plan starts nothing more",
         },
-        "schedule": {
-            "description": "The times at which `taskpawl serve --run` runs the plan",
-            "anyOf": [
-                {"type": "string", "minLength": 1},
-                {
-                    "type": "object",
-                    "required": ["cron"],
-                    "additionalProperties": false,
-                    "properties": {
-                        "cron": {"type": "string", "minLength": 1},
-                        "timezone": {"type": "string", "minLength": 1},
-                        "overlap": words(OverlapWord::ALL.iter().map(|word| word.as_str())),
-                        "expires": {"$ref": "#/$defs/duration"},
-                        "onFailure": words(Reaction::ALL.iter().map(|word| word.as_str())),
-                        "onMissed": words(Reaction::ALL.iter().map(|word| word.as_str())),
-                    },
-                },
-            ],
-        },
+        "schedule": schedule(),
         "notify": {
             "type": "array",
             "minItems": 1,
@@ -88,6 +53,53 @@ pub(crate) fn plan() -> Value {
     });
     let root = json!({"anyOf": [object, {"$ref": "#/$defs/tasks"}]});
     with_definitions("A plan of taskpawl", root)
+}
+
+fn schedule() -> Value {
+    json!({
+        "description": "The times at which `taskpawl serve --run` runs the plan",
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {
+                "type": "object",
+                "required": ["cron"],
+                "additionalProperties": false,
+                "properties": {
+                    "cron": {"type": "string", "minLength": 1},
+                    "timezone": {"type": "string", "minLength": 1},
+                    "overlap": words(OverlapWord::ALL.iter().map(|word| word.as_str())),
+                    "expires": {"$ref": "#/$defs/duration"},
+                    "onFailure": words(Reaction::ALL.iter().map(|word| word.as_str())),
+                    "onMissed": words(Reaction::ALL.iter().map(|word| word.as_str())),
+                },
+            },
+        ],
+    })
+}
+
+fn budget() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "calls": {"type": "integer", "minimum": 1},
+            "duration": {"$ref": "#/$defs/duration"},
+            "cost": {"type": "number", "minimum": 0},
+        },
+    })
+}
+
+fn params() -> Value {
+    json!({
+        "type": "object",
+        "description": "The parameters that the plan takes",
+        "additionalProperties": {
+            "type": "object",
+            "required": ["type"],
+            "additionalProperties": false,
+            "properties": {"type": words(ParamType::ALL.iter().map(|kind| kind.as_str())), "default": true},
+        },
+    })
 }
 
 /// Returns the schema of a task in a plan.
@@ -393,37 +405,14 @@ fn task_work_fields() -> Value {
             "additionalProperties": false,
             "properties": {"in": {"type": ["string", "array"]}, "concurrency": {"type": "integer", "minimum": 1}},
         },
-        "repeat": {
-            "type": "object",
-            "required": ["until", "max"],
-            "additionalProperties": false,
-            "properties": {
-                "until": {"type": "string"},
-                "max": {"type": "integer", "minimum": 1},
-                "delay": {"$ref": "#/$defs/duration"},
-            },
-        },
+        "repeat": repeat(),
         "rework": {"type": "integer", "minimum": 1, "description": "Rounds in which its agent corrects work that fails `verify`"},
         "mode": words(Mode::ALL.iter().map(|mode| mode.as_str())),
         "retry": {"$ref": "#/$defs/retry"},
         "timeout": {"$ref": "#/$defs/duration"},
         "resources": {"anyOf": [{"$ref": "#/$defs/texts"}, {"$ref": "#/$defs/counts"}]},
         "writes": {"$ref": "#/$defs/texts"},
-        "worktree": {
-            "type": ["boolean", "object", "null"],
-            "additionalProperties": false,
-            "properties": {
-                "branch": {"type": "string"},
-                "base": {"type": "string"},
-                "keep": {"type": "boolean"},
-                "setup": calls,
-                "link": {"$ref": "#/$defs/texts"},
-                "copy": {"$ref": "#/$defs/texts"},
-                "ports": {"type": "integer", "minimum": 1, "maximum": 20},
-                "hooks": words(Hooks::ALL.iter().map(|hooks| hooks.as_str())),
-            },
-            "description": "Its calls run in a git worktree on a branch of the task, which ends with a commit",
-        },
+        "worktree": worktree(&calls),
         "runsOn": {"$ref": "#/$defs/texts"},
         "sends": {"$ref": "#/$defs/texts"},
         "sandbox": {"$ref": "#/$defs/sandbox"},
@@ -443,6 +432,37 @@ fn task_work_fields() -> Value {
             "description": "Files that it leaves in `$TASKPAWL_ARTIFACTS`: without them it fails",
             "anyOf": [artifact, text, {"type": "array", "items": {"anyOf": [artifact, text]}}],
         },
+    })
+}
+
+fn repeat() -> Value {
+    json!({
+        "type": "object",
+        "required": ["until", "max"],
+        "additionalProperties": false,
+        "properties": {
+            "until": {"type": "string"},
+            "max": {"type": "integer", "minimum": 1},
+            "delay": {"$ref": "#/$defs/duration"},
+        },
+    })
+}
+
+fn worktree(calls: &Value) -> Value {
+    json!({
+        "type": ["boolean", "object", "null"],
+        "additionalProperties": false,
+        "properties": {
+            "branch": {"type": "string"},
+            "base": {"type": "string"},
+            "keep": {"type": "boolean"},
+            "setup": calls,
+            "link": {"$ref": "#/$defs/texts"},
+            "copy": {"$ref": "#/$defs/texts"},
+            "ports": {"type": "integer", "minimum": 1, "maximum": 20},
+            "hooks": words(Hooks::ALL.iter().map(|hooks| hooks.as_str())),
+        },
+        "description": "Its calls run in a git worktree on a branch of the task, which ends with a commit",
     })
 }
 

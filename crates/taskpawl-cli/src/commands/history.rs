@@ -247,25 +247,17 @@ fn actor(event: &Event) -> String {
 fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String {
     let kind = &event.kind;
     match kind {
-        EventKind::Created(created) => {
-            let TaskCreated { name, plan, parent, .. } = &**created;
-            let plan = plan.as_ref().map(|plan| format!(" by plan {plan}")).unwrap_or_default();
-            let parent = parent.as_ref().map(|parent| format!(" below {parent}")).unwrap_or_default();
-            let name = name_beside(event.task.as_ref(), name);
-            format!("created{parent}{plan}{name}")
-        }
+        EventKind::Created(task) => created(event.task.as_ref(), task),
         EventKind::Updated { fields } => of_fields(fields),
         EventKind::Deleted { .. } => "deleted".to_owned(),
         EventKind::Status { .. } => status(event, error_of_call(event, before), now),
         EventKind::Renewed { lease_until } => format!("claim renewed{}", until(Some(*lease_until), now)),
         EventKind::CallStarted { call, start, .. } => format!("call {call} started{}", nth(*start)),
         EventKind::CallEnded { call, status, error, again_at, worker, .. } => {
-            format!(
-                "call {call} {status}{}{}{}",
-                worker.as_deref().map(|worker| format!(" on @{worker}")).unwrap_or_default(),
-                again(again_at.as_deref().copied(), now),
-                after_colon(error.as_deref().map(|error| without_sequences(error)).as_deref())
-            )
+            let worker = worker.as_deref().map(|worker| format!(" on @{worker}")).unwrap_or_default();
+            let error = error.as_deref().map(|error| without_sequences(error));
+            let again = again(again_at.as_deref().copied(), now);
+            format!("call {call} {status}{worker}{again}{}", after_colon(error.as_deref()))
         }
         EventKind::Stopped { .. } => "all its calls have ended".to_owned(),
         EventKind::RoundEnded { round, of, again_at } => {
@@ -287,11 +279,7 @@ fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String
             format!("moved from {} to {}", place(from), place(to))
         }
         EventKind::Noted { text } => format!("note: {text}"),
-        EventKind::Applied(applied) => {
-            let PlanApplied { plan, created, changed, pruned, notify } = &**applied;
-            let told = notify.as_deref().map(tells).unwrap_or_default();
-            format!("plan {plan} applied: {created} created, {changed} changed, {pruned} pruned{told}")
-        }
+        EventKind::Applied(plan) => applied(plan),
         EventKind::Undone { first, last } if first == last => format!("undid revision {last}"),
         EventKind::Undone { first, last } => format!("undid revisions {first} to {last}"),
         EventKind::Pruned { runs, outputs, files, .. } => {
@@ -301,11 +289,7 @@ fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String
         }
         EventKind::RunStarted { scope } if scope.is_empty() => "run started".to_owned(),
         EventKind::RunStarted { scope } => format!("run started: {}", scope.join(" ")),
-        EventKind::RunFinished { exit, counts } => {
-            let counts = print::counts(counts);
-            let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
-            format!("run finished with exit code {exit}{counts}")
-        }
+        EventKind::RunFinished { exit, counts } => run_finished(*exit, &print::counts(counts)),
         EventKind::RunStopRequested { id, now } => {
             let id: String = id.as_str().chars().take(8).collect();
             format!("run {id} asked to stop{}", if *now { " now" } else { "" })
@@ -316,14 +300,34 @@ fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String
             let to = signal.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
             format!("signal {}{to} {}", signal.name, signal.step)
         }
-        EventKind::Checklist(list) => {
-            let ChecklistChanged { scope, items, .. } = &**list;
-            let is_done = |item: &&ChecklistItem| item.status == ChecklistStatus::Completed;
-            let done = items.iter().filter(is_done).count();
-            format!("checklist of {scope}: {done}/{} completed", items.len())
-        }
+        EventKind::Checklist(list) => checklist(list),
         other @ (EventKind::Unknown(_) | _) => other.name().to_owned(),
     }
+}
+
+fn created(id: Option<&TaskId>, task: &TaskCreated) -> String {
+    let TaskCreated { name, plan, parent, .. } = task;
+    let plan = plan.as_ref().map(|plan| format!(" by plan {plan}")).unwrap_or_default();
+    let parent = parent.as_ref().map(|parent| format!(" below {parent}")).unwrap_or_default();
+    format!("created{parent}{plan}{}", name_beside(id, name))
+}
+
+fn applied(plan: &PlanApplied) -> String {
+    let PlanApplied { plan, created, changed, pruned, notify } = plan;
+    let told = notify.as_deref().map(tells).unwrap_or_default();
+    format!("plan {plan} applied: {created} created, {changed} changed, {pruned} pruned{told}")
+}
+
+fn run_finished(exit: u8, counts: &[String]) -> String {
+    let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
+    format!("run finished with exit code {exit}{counts}")
+}
+
+fn checklist(list: &ChecklistChanged) -> String {
+    let ChecklistChanged { scope, items, .. } = list;
+    let is_done = |item: &&ChecklistItem| item.status == ChecklistStatus::Completed;
+    let done = items.iter().filter(is_done).count();
+    format!("checklist of {scope}: {done}/{} completed", items.len())
 }
 
 /// Returns the error of the call whose end, `before`, led to a change.
