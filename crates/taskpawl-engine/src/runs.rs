@@ -95,30 +95,15 @@ impl Engine {
             Box::pin(dispatcher.with_files(files.clone()).run()).await
         };
         let (mut summary, notifier) = span.enter(run).await?;
-        let warnings = notifier.finish(&summary).await;
-        if let Some(observer) = &options.observer {
-            for message in warnings {
-                observer.event(&RunEvent::Warning { message });
-            }
-        }
+        warn(&options, notifier.finish(&summary).await);
         // All programs have to be gone before the record says that the run is finished, and the lock is released last.
         live.programs().close().await;
         if let Some(private) = private {
             private.forget(live.temporary());
-            // Another plan may go on later, although everything in the scope of this run is finished.
-            let is_over = |status| matches!(status, Status::Done | Status::Skipped | Status::Cancelled);
-            if manager.counts()?.into_iter().all(|(status, count)| count == 0 || is_over(status)) {
-                // Programs may leave millions of files. A failure leaves them to a later run.
-                let _ = tokio::task::spawn_blocking(move || private.finished()).await;
-            }
+            leave_private_tmp(private, &manager).await?;
         }
-        if let Some(files) = files
-            && let Err(error) = files.cleared().await
-            && let Some(observer) = &options.observer
-        {
-            let message =
-                format!("the files of the run stay on the remote: {error}; `doctor --fix` removes them");
-            observer.event(&RunEvent::Warning { message });
+        if let Some(files) = files {
+            clear_files(files, &options).await;
         }
         summary.late_files = of_killed.into_iter().chain(late.of_this_run().await).collect();
         placements::forget(&engine.project.files, &id);
@@ -329,6 +314,34 @@ impl Engine {
         let settled = known.filter(|_| keys.is_none());
         manager.command(Command::StartRun(Box::new(RunStart { run, keys })))?;
         settled.map_or_else(|| recorded(manager), Ok)
+    }
+}
+
+/// Tells the observer of a run about problems.
+fn warn(options: &RunOptions, messages: impl IntoIterator<Item = String>) {
+    let Some(observer) = &options.observer else { return };
+    for message in messages {
+        observer.event(&RunEvent::Warning { message });
+    }
+}
+
+/// Removes the private directory for temporary files if no task is left that could use it.
+async fn leave_private_tmp(private: PrivateTmp, manager: &Manager) -> Result<(), RunError> {
+    // Another plan may go on later, although everything in the scope of this run is finished.
+    let is_over = |status| matches!(status, Status::Done | Status::Skipped | Status::Cancelled);
+    if manager.counts()?.into_iter().all(|(status, count)| count == 0 || is_over(status)) {
+        // Programs may leave millions of files. A failure leaves them to a later run.
+        let _ = tokio::task::spawn_blocking(move || private.finished()).await;
+    }
+    Ok(())
+}
+
+/// Removes the files of a run from the remote.
+async fn clear_files(files: Arc<ProjectFiles>, options: &RunOptions) {
+    if let Err(error) = files.cleared().await {
+        let message =
+            format!("the files of the run stay on the remote: {error}; `doctor --fix` removes them");
+        warn(options, [message]);
     }
 }
 
