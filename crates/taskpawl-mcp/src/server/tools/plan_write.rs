@@ -105,31 +105,13 @@ pub(super) fn call(
     let manager = caller.manager();
     let is_text = plan.is_string() && !merge;
     let (plan, text, around) = if merge {
-        let written = is_small(&plan).then(|| plan.to_string());
-        part(&manager, plan, name.as_deref()).map_err(|refused| {
-            let corrected = written.and_then(|text| again(&text, given.clone()));
-            match (corrected, &refused) {
-                (Some(call), Refused::Command(Error::Invalid(_))) => refused.corrected(call),
-                _ => refused,
-            }
-        })?
+        merged_part(&manager, plan, name.as_deref(), &given)?
     } else {
         whole_plan(caller, plan, given.clone())?
     };
     let name = name.or_else(|| plan.name.clone());
     let (is_nameless, name) = (name.is_none(), name.unwrap_or_else(|| NAME.to_owned()));
-    if options.within.is_some() {
-        // The policy and the tools of the run decide, which this server does not know.
-        let calls = plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call)));
-        check_calls(caller, options, &plan.tools, calls)?;
-    }
-    let problems = if options.within.is_none() {
-        check(caller, &plan, &text, is_text)
-            .map_err(|refused| without_unknown_needs(refused, &text, given))?
-    } else {
-        Vec::new()
-    };
-    drop(text);
+    let problems = checked(caller, options, &plan, (text, is_text), given)?;
     let mut warnings = warnings(caller, &plan);
     let notify = PlanNotify { argv: plan.notify.clone(), origin: Origin::Mcp };
     let options = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
@@ -209,6 +191,23 @@ fn whole_plan(
     }
 }
 
+/// Parses a part of a plan like [`part`]. The refusal of a short one has the corrected call.
+fn merged_part(
+    manager: &Manager,
+    plan: Value,
+    name: Option<&str>,
+    given: &Map<String, Value>,
+) -> Result<(Plan, String, u64), Refused> {
+    let written = is_small(&plan).then(|| plan.to_string());
+    part(manager, plan, name).map_err(|refused| {
+        let corrected = written.and_then(|text| again(&text, given.clone()));
+        match (corrected, &refused) {
+            (Some(call), Refused::Command(Error::Invalid(_))) => refused.corrected(call),
+            _ => refused,
+        }
+    })
+}
+
 /// Returns whether a plan may be short enough to be corrected, without writing it out.
 fn is_small(plan: &Value) -> bool {
     plan["tasks"].as_array().is_some_and(|tasks| tasks.len() <= MAX_CORRECTED / 20)
@@ -265,6 +264,23 @@ fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
     found.problems.retain(|problem| problem.severity != CheckSeverity::Note);
     found.problems.sort_by_key(|problem| problem.severity);
     Ok(found)
+}
+
+/// Checks a plan before it is written, and returns the warnings of the check. Drops its text, which may be large.
+fn checked(
+    caller: &Caller,
+    options: &ServerOptions,
+    plan: &Plan,
+    (text, is_text): (String, bool),
+    given: Map<String, Value>,
+) -> Result<Vec<Value>, Refused> {
+    if options.within.is_some() {
+        // The policy and the tools of the run decide, which this server does not know.
+        let calls = plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call)));
+        check_calls(caller, options, &plan.tools, calls)?;
+        return Ok(Vec::new());
+    }
+    check(caller, plan, &text, is_text).map_err(|refused| without_unknown_needs(refused, &text, given))
 }
 
 /// Checks a plan, and returns what may fail here. The calls that ask a person are not among that.
