@@ -78,7 +78,7 @@ impl Position {
         // `serde_json` appends its own line, which counts from the start of the text and not of the file.
         let text = text.split(" at line ").next().unwrap_or_default();
         let problem = format!("invalid JSON (column {}): {text}", error.column());
-        place.error("", problem, "restore the file, or write it anew with its own program")
+        place.error("", problem, "restore the file, or let its own program write it again")
     }
 
     /// Returns the error for the first duplicate key or inexact number in the record, apart from its fields `apart`.

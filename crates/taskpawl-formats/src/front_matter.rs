@@ -37,7 +37,7 @@ pub(crate) fn parse(text: &str, place: &Position, first: u32) -> Read<Map> {
         Err(errors) => {
             let first = &errors.errors()[0];
             let is_broken = matches!(first.problem, PlanProblem::Syntax { .. });
-            let restore = "restore the file, or write it anew with its own program";
+            let restore = "restore the file, or let its own program write it again";
             let hint = if is_broken { restore } else { "write the head with plain values" };
             Err(at_line(first.at.line).error("", format!("the head cannot be read: {}", first.problem), hint))
         }
