@@ -129,7 +129,8 @@ fn is_resolved(task: &Task) -> bool {
     task.status == Status::Done || task.status == Status::Blocked && is_interrupted
 }
 
-/// The time is compared with that of a tenth of the tasks: machines and builds differ, a cost of the square would show.
+/// The time is compared with that of a tenth of the tasks: machines and builds differ. A cost that grows with the square is a hundred
+/// times as high.
 #[test]
 fn a_thousand_interrupted_tasks_are_resolved_by_the_next_start() {
     const MANY: usize = 1_000;
@@ -137,7 +138,7 @@ fn a_thousand_interrupted_tasks_are_resolved_by_the_next_start() {
     let (tenth, cpu) = (resolution_of(MANY / 10), resolution_of(MANY));
     let (tenth_ms, ms) = (tenth.as_millis(), cpu.as_millis());
     figures.add(format!("{MANY} tasks resolved in {ms} ms of CPU, {} in {tenth_ms} ms", MANY / 10));
-    assert!(cpu < 10 * tenth, "{ms} ms, a tenth of the tasks {tenth_ms} ms");
+    assert!(cpu < 30 * tenth, "{ms} ms, a tenth of the tasks {tenth_ms} ms");
     assert!(cpu < Duration::from_secs(5), "{ms} ms");
 }
 
