@@ -206,7 +206,7 @@ pub struct CallFailure {
     /// removed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// What would probably let the call succeed.
+    /// A change with which the call would probably succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

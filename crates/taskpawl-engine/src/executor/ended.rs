@@ -24,7 +24,7 @@ pub(crate) struct Ended {
     pub(crate) cut: Vec<String>,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) changed: Changed,
-    /// What would probably let a failed call succeed.
+    /// A change with which a failed call would probably succeed.
     pub(crate) hint: Option<String>,
     /// Set if the files that the cache of the task covers have changed since the claim. The success is then not cached.
     pub(crate) inputs_changed: bool,

@@ -14,6 +14,23 @@ use crate::kits::{GrantedAgent, GrantedKit};
 use crate::remembered::Approval;
 use crate::text::{Cell, Table, clean};
 
+/// The fields that grants, kits and approvals share in `--json`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Permission {
+    /// True if it holds for calls that models add, too.
+    agents: bool,
+    since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used: Option<String>,
+}
+
+impl Permission {
+    fn new(agents: bool, since: Timestamp, last_used: Option<Timestamp>) -> Self {
+        Self { agents, since: format_time(since), last_used: last_used.map(format_time) }
+    }
+}
+
 /// A remembered grant in `--json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,10 +39,8 @@ struct ListedGrant<'a> {
     /// Absent for all plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<&'a str>,
-    agents: bool,
-    since: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_used: Option<String>,
+    #[serde(flatten)]
+    permission: Permission,
 }
 
 /// A kit in `--json`.
@@ -34,10 +49,8 @@ struct ListedGrant<'a> {
 struct ListedKit<'a> {
     kit: String,
     tasks: Vec<&'a TaskId>,
-    agents: bool,
-    since: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_used: Option<String>,
+    #[serde(flatten)]
+    permission: Permission,
 }
 
 /// A remembered approval in `--json`.
@@ -51,10 +64,8 @@ struct ListedApproval<'a> {
     /// Absent for all plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<&'a str>,
-    agents: bool,
-    since: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_used: Option<String>,
+    #[serde(flatten)]
+    permission: Permission,
 }
 
 /// Lists the grants, kits, agents and approvals of the project.
@@ -95,9 +106,7 @@ fn grant_json(entry: &Entry) -> Value {
     json!(ListedGrant {
         grant: &entry.grant,
         plan: entry.plan.as_deref(),
-        agents: entry.agents,
-        since: format_time(entry.at),
-        last_used: entry.last_used.map(format_time),
+        permission: Permission::new(entry.agents, entry.at, entry.last_used),
     })
 }
 
@@ -105,9 +114,7 @@ fn kit_json(kit: &GrantedKit) -> Value {
     json!(ListedKit {
         kit: kit.kit.to_string(),
         tasks: kit.tasks.iter().map(|task| &task.id).collect(),
-        agents: kit.agents,
-        since: format_time(kit.at),
-        last_used: kit.last_used.map(format_time),
+        permission: Permission::new(kit.agents, kit.at, kit.last_used),
     })
 }
 
@@ -127,9 +134,7 @@ fn approval_json(approval: &Approval) -> Value {
         tool: &approval.tool,
         call: &approval.call,
         plan: approval.plan.as_deref(),
-        agents: approval.agents,
-        since: format_time(approval.at),
-        last_used: approval.last_used.map(format_time),
+        permission: Permission::new(approval.agents, approval.at, approval.last_used),
     })
 }
 
