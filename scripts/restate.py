@@ -10,7 +10,8 @@ import restate_files
 import restate_load
 import restate_refusals
 import restate_stops
-from restate_lab import (FULL, KILLS, ONLY, ROOT, SERVER_KILLS, WORK, Coordinator, Lab, check_started_once, fail, setup_starts, starts)
+from restate_lab import (FULL, KILLS, ONLY, ROOT, SERVER_KILLS, WORK, Coordinator, Lab, check_kills, check_started_once, count_starts, fail,
+                         setup_starts, starts)
 
 
 def strip(task):
@@ -59,7 +60,7 @@ def test_equal():
 
 def test_worker_kills():
     """Killed workers: calls that may not be repeated start once and are interrupted; nothing is lost."""
-    count = 120
+    count = 100 * KILLS
     lab = setup_starts("worker-kills", count, 0.3, False)
     run = lab.coordinator.begin("run-all-ready", "plan.yaml", *lab.coordinator.engine())
     randomness, kills = random.Random(1), 0
@@ -69,11 +70,9 @@ def test_worker_kills():
         worker.kill()
         worker.start()
         kills += 1
-    out, err = run.communicate(timeout=300)
-    states = {}
-    for task in lab.coordinator.tasks():
-        reason = (task.get("blockedReason") or {}).get("type", "")
-        states[task["status"] + reason] = states.get(task["status"] + reason, 0) + 1
+    out, err = run.communicate(timeout=600)
+    states = lab.coordinator.states()
+    check_kills("worker kills", kills, KILLS)
     check_started_once(lab, "worker kills")
     if set(states) - {"done", "blockedinterrupted"} or sum(states.values()) != count:
         fail(f"worker kills: {states}\n{out[-2000:]}\n{err[-2000:]}")
@@ -83,17 +82,18 @@ def test_worker_kills():
 
 def test_repeatable_worker_kills():
     """Killed workers: calls that may be repeated are, and all tasks are done."""
-    count = 60
+    count, wanted = 120, 3
     lab = setup_starts("repeatable", count, 0.3, True)
     run = lab.coordinator.begin("run-all-ready", "plan.yaml", *lab.coordinator.engine())
     kills = 0
-    while kills < 3 and run.poll() is None:
+    while kills < wanted and run.poll() is None:
         time.sleep(0.7)
         lab.workers[kills % 3].kill()
         lab.workers[kills % 3].start()
         kills += 1
     out, err = run.communicate(timeout=300)
-    undone = [task["id"] for task in lab.coordinator.tasks() if task["status"] != "done"]
+    undone = lab.coordinator.undone()
+    check_kills("repeatable", kills, wanted)
     if run.returncode or undone:
         fail(f"repeatable: exit {run.returncode}, {undone}\n{out[-2000:]}\n{err[-2000:]}")
     lab.close()
@@ -102,7 +102,7 @@ def test_repeatable_worker_kills():
 
 def test_coordinator_kills():
     """Killed coordinators: their calls go on, and the next run joins them under the same attempt."""
-    count = 400
+    count = 40 * KILLS
     lab = setup_starts("coordinator-kills", count, 0.5, False)
     code, out, err = lab.coordinator.run("apply", "plan.yaml")
     if code:
@@ -117,9 +117,9 @@ def test_coordinator_kills():
         run.communicate()
         kills += 1
     code, out, err = lab.coordinator.run("run-all-ready", *lab.coordinator.engine())
-    tasks = lab.coordinator.tasks()
-    undone = [(task["id"], task["status"]) for task in tasks if task["status"] != "done"]
-    again = [task["id"] for task in tasks if task["attempt"] != 1]
+    undone = lab.coordinator.undone()
+    again = [task["id"] for task in lab.coordinator.tasks() if task["attempt"] != 1]
+    check_kills("coordinator kills", kills, KILLS)
     check_started_once(lab, "coordinator kills")
     in_flight = kills * 12
     if len(undone) > in_flight * 0.05:
@@ -130,20 +130,20 @@ def test_coordinator_kills():
 
 def test_server_kills():
     """Killed servers: they come back on their directory, and calls are joined."""
-    count = 200
-    lab = setup_starts("server-kills", count, 0.3, False)
-    run = lab.coordinator.begin("run-all-ready", "plan.yaml", *lab.coordinator.engine())
+    count, pause = (20_000, 0.1) if FULL else (200, 0.3)
+    lab = setup_starts("server-kills", count, pause, False)
+    run = lab.coordinator.begin("run-all-ready", "plan.yaml", *lab.coordinator.engine(), "--quiet")
     kills = 0
     while kills < SERVER_KILLS and run.poll() is None:
-        time.sleep(1.5)
-        lab.server.kill()
-        lab.server.start()
-        kills += 1
-    out, err = run.communicate(timeout=300)
-    undone = [(task["id"], task["status"]) for task in lab.coordinator.tasks() if task["status"] != "done"]
+        time.sleep(0.2)
+        if count_starts(lab.project) * (SERVER_KILLS + 1) > count * (kills + 1):
+            lab.server.kill()
+            lab.server.start()
+            kills += 1
+    out, err = run.communicate(timeout=1200)
+    undone = lab.coordinator.undone()
+    check_kills("server kills", kills, SERVER_KILLS)
     check_started_once(lab, "server kills")
-    if not kills:
-        fail("server kills: the run ended before the server was killed")
     if run.returncode or undone:
         fail(f"server kills: exit {run.returncode}, {undone[:5]}\n{out[-2000:]}\n{err[-2000:]}")
     lab.close()
@@ -164,7 +164,7 @@ def test_silent_engine():
         fail(f"silent engine: exit {run.returncode}, {states}\n{out[-1500:]}\n{err[-1500:]}")
     lab.server.start()
     code, out, err = lab.coordinator.run("run-all-ready", *lab.coordinator.engine())
-    undone = [(task["id"], task["status"]) for task in lab.coordinator.tasks() if task["status"] != "done"]
+    undone = lab.coordinator.undone()
     check_started_once(lab, "silent engine")
     if code or undone:
         fail(f"after the silence: exit {code}, {undone}\n{err[-1500:]}")

@@ -81,6 +81,8 @@ class Server:
             "RESTATE_NODE_NAME": "test",
             "RESTATE_DISABLE_TELEMETRY": "true",
             "RESTATE_LOG_FILTER": "warn",
+            # The default of 24 costs a machine of few cores half of its calls a second.
+            "RESTATE_DEFAULT_NUM_PARTITIONS": "4",
             "RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE": "512MB",
             "DO_NOT_TRACK": "1",
         }
@@ -174,6 +176,17 @@ class Coordinator:
             fail(f"list: {out} {err}")
         return json.loads(out)["data"]
 
+    def undone(self):
+        return [(task["id"], task["status"]) for task in self.tasks() if task["status"] != "done"]
+
+    def states(self):
+        """Returns the number of tasks in each state, with the reason of blocked ones."""
+        states = {}
+        for task in self.tasks():
+            state = task["status"] + (task.get("blockedReason") or {}).get("type", "")
+            states[state] = states.get(state, 0) + 1
+        return states
+
 
 def trust(home, coordinator):
     """Lets the workers of a home trust the key of a coordinator."""
@@ -215,6 +228,10 @@ def starts(project):
     return {path.name: len(path.read_text().splitlines()) for path in (project / "starts").glob("*")}
 
 
+def count_starts(project):
+    return sum(1 for _ in (project / "starts").iterdir())
+
+
 def plan_of_starts(count, pause, idempotent):
     word = "true" if idempotent else "false"
     tasks = [f"  - {{id: t{at}, idempotent: {word}, run: 'echo x >> starts/t{at}; sleep {pause}; echo y >> ends/t{at}'}}"
@@ -227,6 +244,12 @@ def setup_starts(name, count, pause, idempotent, **lab):
     (lab.project / "starts").mkdir()
     (lab.project / "ends").mkdir()
     return lab
+
+
+def check_kills(what, done, wanted):
+    """A run that ends too early shows less than it promises."""
+    if done < wanted:
+        fail(f"{what}: the run ended after {done} of {wanted} kills")
 
 
 def check_started_once(lab, what):

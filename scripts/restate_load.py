@@ -5,7 +5,7 @@ import json
 import resource
 import time
 
-from restate_lab import FULL, Lab, check_started_once, fail
+from restate_lab import FULL, Lab, check_started_once, count_starts, fail
 
 # Calls a second through workers, and CPU of a coordinator for a call beyond that of a run at home.
 LEAST_RATE = 600 if FULL else 50
@@ -102,16 +102,13 @@ def test_large_run():
     run = lab.coordinator.begin("run-all-ready", *lab.coordinator.engine(), "--quiet")
     kills = [lab.workers[0], lab.server]
     while kills and run.poll() is None:
-        if len(list((lab.project / "starts").iterdir())) > count * (3 - len(kills)) // 4:
+        if count_starts(lab.project) > count * (3 - len(kills)) // 4:
             victim = kills.pop(0)
             victim.kill()
             victim.start()
         time.sleep(0.2)
     out, err = run.communicate(timeout=3600)
-    states = {}
-    for task in lab.coordinator.tasks():
-        reason = (task.get("blockedReason") or {}).get("type", "")
-        states[task["status"] + reason] = states.get(task["status"] + reason, 0) + 1
+    states = lab.coordinator.states()
     check_started_once(lab, "large run")
     interrupted = states.get("blockedinterrupted", 0)
     if kills or set(states) - {"done", "blockedinterrupted"} or sum(states.values()) != count or interrupted > lab.workers[0].slots:

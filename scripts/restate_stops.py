@@ -145,7 +145,7 @@ def test_restored():
         fail(f"restore: {err}")
     code, out, err = second.run("run-all-ready", *second.engine())
     took = time.monotonic() - begin
-    undone = [(task["id"], task["status"]) for task in second.tasks() if task["status"] != "done"]
+    undone = second.undone()
     check_started_once(lab, "restored")
     if code or undone or len(starts(lab.project)) != count:
         fail(f"restored: exit {code}, {undone[:5]}\n{out[-2000:]}\n{err[-2000:]}")

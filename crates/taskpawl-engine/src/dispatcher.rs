@@ -46,12 +46,15 @@ const MAX_INQUIRIES: usize = 4;
 /// The shortest time between two reads of the run's own record.
 const STOP_REQUEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// The time in which ends of calls on workers are gathered for one commit, if at least [`MANY_CALLS`] run. Workers answer after many
-/// milliseconds, so that no call takes noticeably longer.
-const GATHER: Duration = Duration::from_millis(4);
+/// The time in which ends of calls on workers are gathered for one commit, for each call that runs. To handle an end takes about as
+/// long, so that calls which end faster than this would wait anyway.
+const GATHER: Duration = Duration::from_micros(100);
+
+/// The longest of these times.
+const MAX_GATHER: Duration = Duration::from_millis(20);
 
 /// The number of running calls from which their ends are gathered.
-const MANY_CALLS: usize = 16;
+const MANY_CALLS: u32 = 16;
 
 /// Exit code of a run that another process stopped, as after Ctrl-C.
 const STOPPED: u8 = 130;
@@ -245,8 +248,9 @@ impl Dispatcher {
             () = alarm => inbox.push_back(Input::Tick),
             () = tokio::time::sleep(pause) => inbox.push_back(Input::Tick),
         }
-        if self.sender.is_some() && self.calls.len() >= MANY_CALLS {
-            tokio::time::sleep(GATHER).await;
+        let running = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
+        if self.sender.is_some() && running >= MANY_CALLS {
+            tokio::time::sleep(GATHER.saturating_mul(running).min(MAX_GATHER)).await;
         }
         // Everything that has arrived meanwhile shares the next commit, and therefore one sync of the disk.
         while let Ok(outcomes) = self.committed.1.try_recv() {
