@@ -65,7 +65,7 @@ def test_forged_calls():
     def altered(**fields):
         return {**envelope, "call": json.dumps({**call, **fields})}
 
-    args = {**call["args"], "command": "echo x >> starts/forged"}
+    args = {**call["args"], "command": "echo forged >> starts/0"}
     matrix = {
         "unsigned": (path, {**envelope, "signature": ""}, "signature"),
         "another signature": (path, {**envelope, "signature": envelope["signature"][::-1]}, "signature"),
@@ -105,10 +105,10 @@ def test_forged_calls():
 def test_ceilings():
     """The policy of the worker's machine is a second ceiling, and calls that an engine cannot carry are refused with the reason."""
     plan = """tasks:
-  - {id: denied, call: {exec: {argv: [sh, -c, 'echo x >> starts/denied']}}}
-  - {id: asks, call: {write_file: {path: starts/asks, content: x}}}
-  - {id: access, runsOn: far, calls: [{toolName: shell, planAccess: read, args: {command: 'echo x >> starts/access'}}]}
-  - {id: allowed, run: 'echo x >> starts/allowed'}
+  - {id: denied, call: {exec: {argv: [sh, -c, 'echo denied >> starts/0']}}}
+  - {id: asks, call: {write_file: {path: starts/asks, content: asks}}}
+  - {id: access, runsOn: far, calls: [{toolName: shell, planAccess: read, args: {command: 'echo access >> starts/0'}}]}
+  - {id: allowed, run: 'echo allowed >> starts/0'}
 """
     lab = Lab("ceilings", workers=0, plan=plan)
     (lab.project / "starts").mkdir()

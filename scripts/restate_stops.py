@@ -150,7 +150,7 @@ def test_restored():
     if code or undone or len(starts(lab.project)) != count:
         fail(f"restored: exit {code}, {undone[:5]}\n{out[-2000:]}\n{err[-2000:]}")
     # The lost machine comes back: its store is fenced.
-    (lab.project / "more.yaml").write_text("tasks: [{id: more, run: 'echo x >> starts/more'}]\n")
+    (lab.project / "more.yaml").write_text("tasks: [{id: more, run: 'echo more >> starts/0'}]\n")
     code, out, err = lab.coordinator.run("run-all-ready", "more.yaml", *lab.coordinator.engine())
     if code != 1 or "more" in starts(lab.project) or "restored from a backup" not in out + err:
         fail(f"restored: the old store still starts calls: exit {code}\n{out}\n{err}")
