@@ -50,8 +50,8 @@ pub(crate) use parse::work_from_json;
 pub(crate) use program::FIELDS as PROGRAM_FIELDS;
 pub(crate) use site::Stage;
 pub(crate) use vocabulary::{
-    ARTIFACTS, SETUP, VERIFY, WORK_FIELDS, is_state_field, refused_call_field, refused_metadata_field,
-    refused_plan_field, refused_task_field, work_field,
+    ARTIFACTS, CALL_STATE, SETUP, VERIFY, WORK_FIELDS, is_state_field, refused_call_field,
+    refused_metadata_field, refused_plan_field, refused_task_field, work_field,
 };
 
 pub use crate::expr::ParamType;

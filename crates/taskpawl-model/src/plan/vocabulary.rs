@@ -234,6 +234,28 @@ pub(super) const TASK: Vocabulary = Vocabulary {
     own: "`metadata` or `context`",
 };
 
+/// Fields of a call that come from what ran.
+pub(crate) const CALL_STATE: &[&str] = &[
+    "status",
+    "result",
+    "cut",
+    "usage",
+    "error",
+    "errorClass",
+    "attempts",
+    "evaluatedArgs",
+    "failures",
+    "due",
+    "granted",
+    "emitted",
+    "asked",
+    "artifacts",
+    "worker",
+    "startedAt",
+    "finishedAt",
+    "origin",
+];
+
 pub(super) const CALL: Vocabulary = Vocabulary {
     what: "a tool call",
     known: &[
@@ -257,26 +279,7 @@ pub(super) const CALL: Vocabulary = Vocabulary {
     ],
     proposed: &["toolName", "args", "id", "when", "retry", "timeout", "saveAs"],
     work: &[],
-    state: &[
-        "status",
-        "result",
-        "cut",
-        "usage",
-        "error",
-        "errorClass",
-        "attempts",
-        "evaluatedArgs",
-        "failures",
-        "due",
-        "granted",
-        "emitted",
-        "asked",
-        "artifacts",
-        "worker",
-        "startedAt",
-        "finishedAt",
-        "origin",
-    ],
+    state: CALL_STATE,
     elsewhere: &[
         (&["tool", "name", "uses"], "write `toolName`"),
         (&["arguments", "input", "parameters", "params", "with"], "write `args`"),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::plan::CALL_STATE;
 use crate::task::status::{BlockedReason, Status};
 use crate::task::wire::Task;
 use crate::value::Period;
@@ -53,27 +54,8 @@ fn plain(field: &str, value: Option<&Value>) -> Value {
 }
 
 fn work_of(call: &Value) -> Value {
-    const BECAME: &[&str] = &[
-        "status",
-        "result",
-        "usage",
-        "error",
-        "errorClass",
-        "attempts",
-        "evaluatedArgs",
-        "failures",
-        "due",
-        "granted",
-        "emitted",
-        "asked",
-        "artifacts",
-        "worker",
-        "startedAt",
-        "finishedAt",
-        "origin",
-    ];
     let mut call = call.as_object().cloned().unwrap_or_default();
-    call.retain(|name, _| !BECAME.contains(&name.as_str()));
+    call.retain(|name, _| !CALL_STATE.contains(&name.as_str()));
     Value::Object(call)
 }
 
@@ -157,4 +139,24 @@ fn links(value: &Value) -> BTreeMap<&str, BTreeSet<&str>> {
 
 fn texts(value: &Value) -> BTreeSet<&str> {
     list(value).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_ran_still_has_the_work_of_its_source() {
+        let said = json!([{"toolName": "exec", "args": {"argv": ["true"]}}]);
+        let mut ran = said.clone();
+        for (name, value) in
+            [("status", json!("succeeded")), ("result", json!({"exitCode": 0})), ("cut", json!(["stdout"]))]
+        {
+            ran[0][name] = value;
+        }
+        let work = |calls: &Value| plain("metadata.toolCalls", Some(calls));
+        assert_eq!(work(&ran), work(&said));
+        ran[0]["args"]["argv"] = json!(["false"]);
+        assert_ne!(work(&ran), work(&said));
+    }
 }
