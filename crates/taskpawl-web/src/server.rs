@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::header::IF_NONE_MATCH;
-use hyper::{Request, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use serde_json::json;
 use taskpawl::model::value::{RunId, format_time};
 use taskpawl::{Error, HistoryFilter, RunState, Taskpawl, digest::RunNow};
@@ -90,6 +90,8 @@ impl PageServer {
     }
 }
 
+static GET: Method = Method::GET;
+
 #[derive(Clone)]
 struct Endpoint {
     page: PageServer,
@@ -107,7 +109,9 @@ impl Service for Endpoint {
 
 impl Endpoint {
     async fn routed(&self, request: Request<Incoming>, place: &Place) -> Result<Answer, Box<Answer>> {
-        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        // The headers of an answer to `HEAD` are those to `GET`; the connection leaves the body out.
+        let method = Some(request.method()).filter(|method| **method != Method::HEAD).unwrap_or(&GET);
+        let (uri, headers) = (request.uri(), request.headers());
         let found = routes::find(method, uri.path());
         if let Some((route, value)) = &found
             && route.access == Access::Open
@@ -142,7 +146,7 @@ impl Endpoint {
             let events = inner.page.hub.events(&asked.query, &inner.streams, inner.stop.clone(), is_current);
             return Ok(events.unwrap_or_else(Problem::into_answer));
         }
-        let body = if *method == hyper::Method::POST {
+        let body = if *method == Method::POST {
             body_of(request.into_body(), act::MAX_BYTES, "the request is larger than 64 KiB").await?.to_vec()
         } else {
             Vec::new()

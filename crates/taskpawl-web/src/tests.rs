@@ -161,6 +161,18 @@ async fn each_route_needs_its_scope() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn head_is_get_without_a_body() {
+    let site = Site::open_with(PLAN, PageOptions::default(), None).await;
+    for path in ["/", "/api/v1/state", "/metrics"] {
+        let (status, head, body) = site.send(&format!("HEAD {path} HTTP/1.1{HOST}{AUTH}"), "").await;
+        assert_eq!((status, body.as_str()), (200, ""), "{path}");
+        assert!(head.to_ascii_lowercase().contains("content-type"), "{head}");
+    }
+    assert_eq!(site.send(&format!("HEAD /api/v1/state HTTP/1.1{HOST}"), "").await.0, 401);
+    site.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_token_ends_its_stream_too() {
     let valid = Arc::new(AtomicBool::new(true));
     let known = Arc::clone(&valid);
