@@ -107,6 +107,23 @@ mod tests {
     }
 
     #[test]
+    fn no_correction_does_more_than_was_meant() {
+        for (tool, arguments) in
+            [("task_delete", json!({"ids": ["beta"]})), ("run_ready", json!({"only": ["beta"]}))]
+        {
+            let corrected_with = |name: &str| {
+                let mut arguments = arguments.clone();
+                arguments[name] = json!(true);
+                correction(&plans(), &Action::call(tool, arguments))
+            };
+            for name in ["dryRun", "dry_run", "preview", "confirm", "if_unchanged", "maxTasks"] {
+                assert_eq!(corrected_with(name), None, "{tool} {name}");
+            }
+            assert!(corrected_with("reason").is_some(), "{tool}");
+        }
+    }
+
+    #[test]
     fn a_corrected_call_is_not_corrected_to_itself() {
         let calls = [
             ("plan_show", json!({"plan": "p", "status": ["todo"], "limit": 2})),

@@ -170,8 +170,8 @@ fn one_id(tool: Core, arguments: &Map<String, Value>) -> Result<(), Refused> {
     Err(instead(tool, "id", "expected one id: make a call for each".to_owned(), corrected))
 }
 
-/// Refuses an argument that the tool does not have, with the call as it should be. Tools that take further fields of plans
-/// check these themselves.
+/// Refuses an argument that the tool does not have, with the call as it should be, unless that would do more than was meant. Tools that
+/// take further fields of plans check these themselves.
 fn unknown(
     tool: Core,
     properties: &Map<String, Value>,
@@ -185,11 +185,16 @@ fn unknown(
     let mut corrected = arguments.clone();
     let value = corrected.remove(name);
     let free = properties.keys().map(String::as_str).filter(|known| !arguments.contains_key(*known));
-    if let (Some(near), Some(value)) = (nearest(name, free), value) {
+    let near = nearest(name, free);
+    if let (Some(near), Some(value)) = (near, value) {
         corrected.insert(near.to_owned(), value);
     }
     let known: Vec<&str> = properties.keys().map(String::as_str).collect();
-    Err(instead(tool, name, format!("there is no such argument, only {}", known.join(", ")), corrected))
+    let problem = format!("there is no such argument, only {}", known.join(", "));
+    if near.is_none() && words::is_restriction(name) {
+        return Err(Refused::argument(name, problem));
+    }
+    Err(instead(tool, name, problem, corrected))
 }
 
 /// Returns the refusal of an argument, with the corrected call.

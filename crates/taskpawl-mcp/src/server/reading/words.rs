@@ -28,6 +28,16 @@ pub(super) fn argument(tool: Core, name: &str, is_list: bool) -> Option<&'static
     })
 }
 
+/// Returns whether an argument of this name usually makes a call do less: without it tasks would be deleted that were to be shown.
+pub(super) fn is_restriction(name: &str) -> bool {
+    let restrictions = [
+        "check", "confirm", "dry", "except", "exclude", "filter", "if", "limit", "max", "noop", "only",
+        "preview", "simulate", "test", "unless", "validate", "whatif",
+    ];
+    let plain = plain(name);
+    restrictions.iter().any(|word| plain.starts_with(word))
+}
+
 /// Returns the value of a renamed argument in the form of its new place.
 pub(super) fn in_place(tool: Core, given: &str, meant: &str, value: Value) -> Value {
     match (tool, given, value) {
