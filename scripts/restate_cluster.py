@@ -51,7 +51,7 @@ class Cluster:
 def test_cluster():
     """A killed node of three: others lead its partitions, and calls are joined."""
     kills = 20 if FULL else 1
-    count = 40 + 40 * kills
+    count = 40 + 130 * kills
     lab = setup_starts("cluster", count, 0.5, False, server=Cluster("cluster"))
     run = lab.coordinator.begin("run-all-ready", "plan.yaml", *lab.coordinator.engine())
     done = 0

@@ -8,6 +8,7 @@ use taskpawl::model::value::Selector;
 use crate::app::App;
 use crate::commands::explain::next;
 use crate::commands::parse;
+use crate::commands::print::own_name;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::shown::{Shown, shown};
@@ -93,6 +94,6 @@ fn row(task: &PathTask, slack: String) -> Vec<Cell> {
         Cell::styled(task.status.as_str(), style::of_status(task.status)),
         Cell::new(format!("{} ({})", task.takes, task.source)),
         Cell::new(slack),
-        Cell::new(&task.name),
+        Cell::new(own_name(&task.task, &task.name)),
     ]
 }

@@ -157,7 +157,7 @@ fn unrunnable_tasks(out: &Output, text: &mut Shown, list: &ReadyList) {
     let mut table = Table::new(2);
     for task in &list.unrunnable {
         let (id, because) = (Cell::styled(&task.task, style::BOLD), Cell::new(&task.because));
-        table.row(vec![id, because, Cell::new(&task.name)]);
+        table.row(vec![id, because, Cell::new(print::own_name(&task.task, &task.name))]);
     }
     text.push(table.render(out.paint, out.width));
     if list.total_unrunnable > list.unrunnable.len() {
@@ -178,7 +178,7 @@ fn table(tasks: &[ReadyTask]) -> Table {
             Cell::styled(&task.task, style::BOLD),
             Cell::new(facts.into_iter().flatten().collect::<Vec<_>>().join(" · ")),
             Cell::styled(&task.because, style::DIM),
-            Cell::new(&task.name),
+            Cell::new(print::own_name(&task.task, &task.name)),
         ]);
     }
     table

@@ -10,6 +10,7 @@ use taskpawl::model::value::TaskId;
 use crate::app::App;
 use crate::commands::explain::next;
 use crate::commands::notify_programs::NotifyProgram;
+use crate::commands::print::own_name;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::shown::{Shown, shown};
@@ -111,7 +112,7 @@ fn row(task: &Planned) -> Vec<Cell> {
         Cell::new(""),
         Cell::styled(&task.task, style::BOLD),
         Cell::styled(facts, style::DIM),
-        Cell::new(&task.name),
+        Cell::new(own_name(&task.task, &task.name)),
     ]
 }
 

@@ -81,7 +81,7 @@ fn changed(app: &App, tasks: &[Task]) -> Result<ExitCode, CliError> {
         table.row(vec![
             Cell::styled(&task.id, style::BOLD),
             Cell::styled(task.status.as_str(), style::of_status(task.status)),
-            Cell::new(&task.name),
+            Cell::new(own_name(&task.id, &task.name)),
         ]);
     }
     out.print(table.render(out.paint, out.width))
@@ -123,11 +123,16 @@ fn table_of(tasks: &[Task]) -> Table {
             Cell::styled(short(&task.id), style::BOLD),
             Cell::styled(task.status.as_str(), style::of_status(task.status)),
             Cell::styled(priority, style::of_priority(task.priority)),
-            Cell::new(&task.name),
+            Cell::new(own_name(&task.id, &task.name)),
             Cell::styled(beside(task), style::DIM),
         ]);
     }
     table
+}
+
+/// Returns the name of a task; nothing if it only repeats the id, as in plans that give no names.
+pub(super) fn own_name<'n>(id: &TaskId, name: &'n str) -> &'n str {
+    if name == id.as_str() { "" } else { name }
 }
 
 /// Returns the prefix of a random id, and any other id in full.
