@@ -270,31 +270,41 @@ fn give_away(canaries: &[Canary], shown: &[Canary], fault: &str, is_json: bool) 
     let url = format!("http://{address}/");
     let tasks: Vec<Value> = canaries.iter().map(|canary| task(canary, &url)).collect();
     home.apply(&json!({"name": "canaries", "tasks": tasks}).to_string());
-    let mut kept = Vec::new();
-    let mut say = |args: &[&str]| {
+    let said = |args: &[&str]| {
         let run = crate::support::Run::of(home.program(args).envs(variables.clone()));
-        kept.push((args.join(" "), format!("{}{}", run.stdout, run.stderr).into_bytes()));
+        (args.join(" "), format!("{}{}", run.stdout, run.stderr).into_bytes())
     };
+    let mut kept = Vec::new();
     thread::scope(|scope| {
         scope.spawn(|| echo(&listener));
         let passed = canaries.iter().filter(|canary| canary.is_variable);
         let passed: Vec<&str> = passed.flat_map(|canary| ["--secret-env", &canary.name]).collect();
-        say(&[&["run-all-ready", "--dry-run"], &passed[..]].concat());
-        say(&[&["run-all-ready", "--format", "ndjson", "--jobs", "8"], &passed[..]].concat());
+        kept.push(said(&[&["run-all-ready", "--dry-run"], &passed[..]].concat()));
+        kept.push(said(&[&["run-all-ready", "--format", "ndjson", "--jobs", "8"], &passed[..]].concat()));
         TcpStream::connect(address).unwrap().write_all(b"QUIT\r\n\r\n").unwrap();
     });
-    say(&["list", "--json", "--limit", "0"]);
-    say(&["history", "--json", "--limit", "0"]);
-    say(&["runs", "--json"]);
-    for canary in shown {
+    kept.push(said(&["list", "--json", "--limit", "0"]));
+    kept.push(said(&["history", "--json", "--limit", "0"]));
+    kept.push(said(&["runs", "--json"]));
+    let said_about = |canary: &Canary| {
         let id = id(canary);
-        for command in ["show", "explain"] {
-            say(&[command, &id]);
-            say(&[command, &id, "--json"]);
-        }
-        say(&["logs", &id, "--raw"]);
-        say(&["logs", &id, "--json"]);
-    }
+        let commands: [&[&str]; 6] = [
+            &["show", &id],
+            &["show", &id, "--json"],
+            &["explain", &id],
+            &["explain", &id, "--json"],
+            &["logs", &id, "--raw"],
+            &["logs", &id, "--json"],
+        ];
+        commands.map(said)
+    };
+    // Hundreds of programs, which would take minutes one after the other.
+    thread::scope(|scope| {
+        let said_about_all = |canaries: &[Canary]| canaries.iter().flat_map(said_about).collect::<Vec<_>>();
+        let parts = shown.chunks(shown.len().div_ceil(4));
+        let threads: Vec<_> = parts.map(|part| scope.spawn(move || said_about_all(part))).collect();
+        kept.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap()));
+    });
     files(&home.path(""), &mut kept);
     kept
 }
