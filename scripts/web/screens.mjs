@@ -207,7 +207,7 @@ for (const [name, plan] of Object.entries(plans())) {
       await measureOverview(tools, site, 5000, isFull ? 250 : 1000);
       await measureFrames(tools, site, 5000, isFull ? 4 : 16);
       await measureChanges(tools, site, isFull ? 60 : 4);
-      await measureIdle(tools, site, isFull ? 20 : 3);
+      await measureIdle(tools, site, isFull ? 20 : 10);
     }
     if (name === "work") {
       await pictures(tools, site);
