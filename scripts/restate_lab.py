@@ -251,6 +251,11 @@ def check_kills(what, done, wanted):
 
 
 def check_started_once(lab, what):
-    twice = {task: count for task, count in starts(lab.project).items() if count > 1}
+    """No call has started twice, and none is done that has not started."""
+    counts = starts(lab.project)
+    twice = {task: count for task, count in counts.items() if count > 1}
     if twice:
         fail(f"{what}: started twice: {twice}")
+    unstarted = [task["id"] for task in lab.coordinator.tasks() if task["status"] == "done" and not counts[task["id"]]]
+    if unstarted:
+        fail(f"{what}: done without a start: {unstarted[:5]}")
