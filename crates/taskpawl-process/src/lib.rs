@@ -47,6 +47,8 @@ mod supervision;
 
 #[cfg(feature = "programs")]
 mod capture;
+#[cfg(feature = "programs")]
+mod descriptors;
 #[cfg(all(feature = "programs", feature = "faults"))]
 pub mod faults;
 #[cfg(all(feature = "programs", not(feature = "faults")))]

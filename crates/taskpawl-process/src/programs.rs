@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::bounded::passed;
 use crate::capture::Capture;
+use crate::descriptors::DescriptorUse;
 use crate::error::SpawnError;
 use crate::filter::OutputFilter;
 use crate::group::{Group, Streams};
@@ -59,6 +61,7 @@ struct Inner {
     /// Set at most once, at the start of the run.
     filter: OnceLock<Arc<dyn OutputFilter>>,
     piped: PipedPrograms,
+    descriptors: DescriptorUse,
     slot: Mutex<Slot>,
 }
 
@@ -89,8 +92,8 @@ impl Programs {
     }
 
     fn make(supervision: Supervision, lock: Option<Arc<File>>) -> Self {
-        let (piped, filter, slot) = Default::default();
-        Self(Arc::new(Inner { supervision, lock, filter, piped, slot }))
+        let (piped, filter, descriptors, slot) = Default::default();
+        Self(Arc::new(Inner { supervision, lock, filter, piped, descriptors, slot }))
     }
 
     /// Sets the output filter. The first filter that is set applies to all clones.
@@ -152,13 +155,14 @@ impl Programs {
                 () = cancel.cancelled() => {}
             }
         }
-        let started =
-            streams(program, &mut capture).and_then(|streams| Group::start(link.as_ref(), &spec, streams));
-        let ended = match started {
-            Ok(group) => carry_through(group, &spec, &mut capture, limits, cancel).await,
-            Err(error) => Err(error),
-        };
-        let Ended { end, status, refused } = ended?;
+        let streams = streams(program, &mut capture)?;
+        let _share = self.0.descriptors.begin(&streams).ok_or_else(|| SpawnError::File {
+            path: Path::new("pipe").to_owned(),
+            source: Errno::MFILE.into(),
+        })?;
+        let group = Group::start(link.as_ref(), &spec, streams)?;
+        let Ended { end, status, refused } =
+            carry_through(group, &spec, &mut capture, limits, cancel).await?;
         let outcome = end
             .and_then(|end| conclude(end, status, capture, limits, self.0.filter.get()))
             .map_err(|source| SpawnError::Output { path: program.output.stdout.clone(), source })?;
