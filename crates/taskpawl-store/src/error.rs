@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use taskpawl_model::advice::Hint;
 use taskpawl_model::view::ViewError;
 
@@ -148,6 +149,9 @@ impl StoreError {
 
     fn plain_hint(&self) -> &'static str {
         match self {
+            Self::Io { source, .. } if lacks_descriptors(source) => {
+                "raise the limit of open files, see `ulimit -n`, or run fewer calls at once with `--jobs`"
+            }
             Self::Io { .. } => "check that the path exists and is readable and writable",
             Self::Full { .. } => "free disk space and retry: no partial write happened",
             Self::ReadOnly { .. } => "check the permissions of the file and of its directory",
@@ -204,6 +208,11 @@ impl StoreError {
             Some(Code::DiskFull) => Self::Full { path },
             Some(Code::ReadOnly) => Self::ReadOnly { path },
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => Self::Busy { path },
+            // SQLite does not tell the reason; the system gives it at another attempt.
+            Some(Code::CannotOpen) => match std::fs::File::open(&path) {
+                Ok(_) => Self::Sql { path, source: Arc::new(source) },
+                Err(error) => Self::io("open", &path, error),
+            },
             _ => Self::Sql { path, source: Arc::new(source) },
         }
     }
@@ -222,8 +231,36 @@ impl StoreError {
     }
 }
 
+/// Returns whether this process or the machine has too many open files.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
 impl From<StoreError> for ViewError {
     fn from(error: StoreError) -> Self {
         Self(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_descriptors_is_named_with_its_limit() {
+        let error = StoreError::io("open", Path::new("tasks.db"), Errno::MFILE.into());
+        assert!(error.hint().to_string().contains("ulimit"), "{error:?}");
+        let error = StoreError::io("open", Path::new("tasks.db"), Errno::NOENT.into());
+        assert!(error.hint().to_string().contains("path exists"), "{error:?}");
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[test]
+    fn a_database_that_cannot_be_opened_has_the_error_of_the_system() {
+        let path = Path::new("/nowhere/tasks.db");
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let error = rusqlite::Connection::open_with_flags(path, flags).unwrap_err();
+        let error = StoreError::sql(path, error);
+        assert!(matches!(&error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
     }
 }
