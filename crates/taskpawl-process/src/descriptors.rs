@@ -1,80 +1,124 @@
-//! Descriptors that running programs leave to the rest of the process.
+//! The descriptors of this process, which calls that run at once share.
+//!
+//! A call that begins says how many it will open. It waits while too few would be left for the calls that run already,
+//! and for the store.
 
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use crate::group::Streams;
+use crate::bounded::passed;
 
-/// Descriptors that a running program may open later: one file for each output stream.
-const LATER: u64 = 2;
+/// Pause before another attempt to begin a call for which too few descriptors were free.
+pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Descriptors that stay free for the store, for file tools and for connections, if the limit allows so many.
+/// Descriptors that stay free for the store and for connections, if the limit allows so many.
 const RESERVE: u64 = 32;
 
-/// The running programs of a run. Each holds descriptors of this process, and opens more when it prints.
-#[derive(Debug, Default)]
-pub(crate) struct DescriptorUse {
-    running: AtomicUsize,
+/// The descriptors of this process.
+static OF_THIS_PROCESS: DescriptorTable = DescriptorTable { promised: AtomicU64::new(0) };
+
+#[derive(Debug)]
+struct DescriptorTable {
+    /// Number of descriptors that running calls may open.
+    promised: AtomicU64,
 }
 
-/// The descriptors of one running program.
+/// Descriptors that a running call may open. Dropping it makes room for other calls.
 #[derive(Debug)]
-pub(crate) struct DescriptorShare<'a>(&'a DescriptorUse);
+pub struct DescriptorShare<'a> {
+    table: &'a DescriptorTable,
+    count: u64,
+}
 
-impl DescriptorUse {
-    /// Counts a program with these streams as running. Returns `None` if too few descriptors would be left, and
-    /// another program will release some when it ends.
-    pub(crate) fn begin(&self, streams: &Streams) -> Option<DescriptorShare<'_>> {
-        self.begin_within(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX), used_by(streams))
+/// Waits until `count` descriptors are free, or no other call runs that will release some. Returns `None` after the
+/// deadline or a cancellation.
+///
+/// # Cancel safety
+/// Dropping the future takes no descriptors.
+pub async fn free_descriptors(
+    count: u64,
+    deadline: Option<Instant>,
+    cancel: &CancellationToken,
+) -> Option<DescriptorShare<'static>> {
+    loop {
+        if let Some(share) = number_in_use().and_then(|used| share_beside(used, count)) {
+            return Some(share);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = passed(deadline) => return None,
+            () = cancel.cancelled() => return None,
+        }
     }
+}
 
-    fn begin_within(&self, limit: u64, used: u64) -> Option<DescriptorShare<'_>> {
-        let next = |running| (running == 0 || has_room(limit, used, running as u64)).then_some(running + 1);
-        self.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
-        Some(DescriptorShare(self))
+/// Returns a share of `count` descriptors if `used` are in use, or `None` if too few are free and another call runs.
+pub(crate) fn share_beside(used: u64, count: u64) -> Option<DescriptorShare<'static>> {
+    OF_THIS_PROCESS.share(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX), used, count)
+}
+
+/// Returns the least number of descriptors in use if `open` is: the system gives out the lowest free number.
+pub(crate) fn used_up_to(open: impl AsFd) -> u64 {
+    u64::from(open.as_fd().as_raw_fd().unsigned_abs()) + 1
+}
+
+/// Returns the least number of descriptors in use, or `None` if no more can be opened.
+fn number_in_use() -> Option<u64> {
+    match File::open("/dev/null") {
+        Ok(file) => Some(used_up_to(file) - 1),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::MFILE) => None,
+        Err(_) => Some(0),
+    }
+}
+
+impl DescriptorTable {
+    fn share(&self, limit: u64, used: u64, count: u64) -> Option<DescriptorShare<'_>> {
+        let reserve = RESERVE.min(limit / 8);
+        let next = |promised: u64| {
+            let has_room = used.saturating_add(reserve + promised + count) <= limit;
+            (promised == 0 || has_room).then_some(promised + count)
+        };
+        self.promised.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+        Some(DescriptorShare { table: self, count })
     }
 }
 
 impl Drop for DescriptorShare<'_> {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
+        self.table.promised.fetch_sub(self.count, Ordering::Relaxed);
     }
-}
-
-/// Returns the least number of descriptors that are in use: the system gives out the lowest free number.
-fn used_by(streams: &Streams) -> u64 {
-    let others = streams.stdin.iter().chain(&streams.handover);
-    let highest = streams.outputs.iter().chain(others).map(OwnedFd::as_raw_fd).max();
-    highest.map_or(0, |number| u64::from(number.unsigned_abs()) + 1)
-}
-
-/// Returns whether one more program fits beside `running` others.
-fn has_room(limit: u64, used: u64, running: u64) -> bool {
-    let reserve = RESERVE.min(limit / 8);
-    used + reserve + LATER * (running + 1) <= limit
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_reserve_and_the_output_files_of_all_programs_stay_free() {
-        assert!(has_room(1024, 1024 - 32 - 2 * 11, 10));
-        assert!(!has_room(1024, 1024 - 32 - 2 * 11 + 1, 10));
-        assert!(has_room(40, 40 - 5 - 2 * 2, 1), "a low limit has a smaller reserve");
-        assert!(has_room(u64::MAX, 1 << 20, 1 << 20));
+    fn table(promised: u64) -> DescriptorTable {
+        DescriptorTable { promised: AtomicU64::new(promised) }
     }
 
     #[test]
-    fn a_program_that_runs_alone_takes_any_descriptor() {
-        let descriptors = DescriptorUse::default();
-        let alone = descriptors.begin_within(64, 64).unwrap();
-        assert!(descriptors.begin_within(64, 64).is_none());
-        let second = descriptors.begin_within(64, 32).unwrap();
+    fn a_reserve_and_the_shares_of_running_calls_stay_free() {
+        assert!(table(20).share(1024, 1024 - 32 - 20 - 2, 2).is_some());
+        assert!(table(20).share(1024, 1024 - 32 - 20 - 1, 2).is_none());
+        assert!(table(2).share(40, 40 - 5 - 2 - 2, 2).is_some(), "a low limit has a smaller reserve");
+        assert!(table(2).share(u64::MAX, 1 << 20, 2).is_some());
+    }
+
+    #[test]
+    fn a_call_that_runs_alone_takes_any_descriptor() {
+        let table = table(0);
+        let alone = table.share(64, 64, 2).unwrap();
+        assert!(table.share(64, 64, 2).is_none());
+        let second = table.share(64, 32, 2).unwrap();
         drop((alone, second));
-        assert!(descriptors.begin_within(64, 64).is_some(), "the end of a program makes room");
+        assert!(table.share(64, 64, 2).is_some(), "the end of a call makes room");
     }
 }

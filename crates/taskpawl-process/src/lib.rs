@@ -31,6 +31,7 @@ compile_error!(
 
 mod beneath;
 mod bounded;
+mod descriptors;
 mod environment;
 mod error;
 mod filter;
@@ -47,8 +48,6 @@ mod supervision;
 
 #[cfg(feature = "programs")]
 mod capture;
-#[cfg(feature = "programs")]
-mod descriptors;
 #[cfg(all(feature = "programs", feature = "faults"))]
 pub mod faults;
 #[cfg(all(feature = "programs", not(feature = "faults")))]
@@ -81,6 +80,7 @@ mod watch;
 
 pub use beneath::{PATH_ONLY, open_beneath};
 pub use bounded::{Unfinished, blocking_within, passed};
+pub use descriptors::{DescriptorShare, free_descriptors};
 pub use environment::Environment;
 pub use error::SpawnError;
 pub use filter::{OutputFilter, StreamFilter, filter_file};

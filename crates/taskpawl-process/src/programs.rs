@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bounded::passed;
 use crate::capture::Capture;
-use crate::descriptors::DescriptorUse;
+use crate::descriptors::{self, DescriptorShare, share_beside, used_up_to};
 use crate::error::SpawnError;
 use crate::filter::OutputFilter;
 use crate::group::{Group, Streams};
@@ -32,8 +32,8 @@ use crate::watch::{Watched, watch};
 /// Time that programs with pipes have to end by themselves after the run.
 const PIPED_PATIENCE: Duration = Duration::from_secs(3);
 
-/// Pause before another attempt to start a program that failed for lack of descriptors.
-const DESCRIPTORS_PAUSE: Duration = Duration::from_millis(50);
+/// Descriptors that a running program may open in this process: one file for each output stream.
+const OUTPUT_FILES: u64 = 2;
 
 impl Supervision {
     /// Returns the program to execute as a supervisor, or `None` without supervision.
@@ -61,7 +61,6 @@ struct Inner {
     /// Set at most once, at the start of the run.
     filter: OnceLock<Arc<dyn OutputFilter>>,
     piped: PipedPrograms,
-    descriptors: DescriptorUse,
     slot: Mutex<Slot>,
 }
 
@@ -92,8 +91,8 @@ impl Programs {
     }
 
     fn make(supervision: Supervision, lock: Option<Arc<File>>) -> Self {
-        let (piped, filter, descriptors, slot) = Default::default();
-        Self(Arc::new(Inner { supervision, lock, filter, piped, descriptors, slot }))
+        let (piped, filter, slot) = Default::default();
+        Self(Arc::new(Inner { supervision, lock, filter, piped, slot }))
     }
 
     /// Sets the output filter. The first filter that is set applies to all clones.
@@ -124,7 +123,7 @@ impl Programs {
                 // end.
                 Err(error) if error.lacks_descriptors() && !cancel.is_cancelled() => {
                     tokio::select! {
-                        () = tokio::time::sleep(DESCRIPTORS_PAUSE) => {}
+                        () = tokio::time::sleep(descriptors::PAUSE) => {}
                         () = cancel.cancelled() => return Err(error),
                     }
                     if limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -156,7 +155,7 @@ impl Programs {
             }
         }
         let streams = streams(program, &mut capture)?;
-        let _share = self.0.descriptors.begin(&streams).ok_or_else(|| SpawnError::File {
+        let _share = share_of(&streams).ok_or_else(|| SpawnError::File {
             path: Path::new("pipe").to_owned(),
             source: Errno::MFILE.into(),
         })?;
@@ -313,6 +312,13 @@ fn streams(program: &Program, capture: &mut Capture) -> Result<Streams, SpawnErr
     let stdin = program.stdin.as_deref().map(stdin).transpose();
     let stdin = stdin.map_err(|source| SpawnError::File { path: Path::new("stdin").to_owned(), source })?;
     Ok(Streams { outputs: capture.ends()?, stdin, handover: handover_of(program)? })
+}
+
+/// Returns the share of a program that has these streams open, or `None` if too few descriptors would be left.
+fn share_of(streams: &Streams) -> Option<DescriptorShare<'static>> {
+    let others = streams.stdin.iter().chain(&streams.handover);
+    let used = streams.outputs.iter().chain(others).map(used_up_to).max();
+    share_beside(used.unwrap_or(0), OUTPUT_FILES)
 }
 
 /// Returns a duplicate of the descriptor that a program inherits.

@@ -290,10 +290,15 @@ fn a_run_tells_what_it_did() {
 #[test]
 fn with_few_descriptors_tasks_wait_for_a_place() {
     let items: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+    let each = format!("forEach: {{in: [{}]}}", items.join(", "));
     // Each program needs two more descriptors when it prints.
-    let run = "sleep 0.1; echo out; echo err >&2; sleep 0.1";
-    let cli =
-        with_plan(&format!("tasks: [{{id: l, forEach: {{in: [{}]}}, run: '{run}'}}]", items.join(", ")));
+    let cli = with_plan(&format!(
+        "tasks:
+- {{id: programs, {each}, run: 'sleep 0.1; echo out; echo err >&2; sleep 0.1'}}
+- {{id: files, {each}, calls: [{{write_file: {{path: 'made/${{{{ item }}}}', content: x}}}}]}}
+- {{id: searches, {each}, calls: [{{grep: {{pattern: task}}}}]}}
+"
+    ));
     for (limit, store) in [("64", "many.db"), ("40", "few.db")] {
         let run = ["run-all-ready", "plan.yaml", "--jobs", "40", "--store", store];
         let run = cli.command(&cli.path("work"), &run);

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::artifact::{Artifact, ArtifactDirs};
-use crate::builtin::common::{blocking, invalid, parse};
+use crate::builtin::common::{FOR_FILES, blocking, invalid, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::is_inner;
@@ -88,7 +88,7 @@ impl Tool for Artifacts {
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let args: Args = parse("artifacts", args)?;
-        blocking(cx, move |cx| record(cx, args.files)).await
+        blocking(cx, FOR_FILES, move |cx| record(cx, args.files)).await
     }
 }
 

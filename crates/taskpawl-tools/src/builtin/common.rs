@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use taskpawl_process::free_descriptors;
 
 use crate::context::CallContext;
 use crate::error::ToolError;
@@ -31,13 +32,16 @@ impl Tool for Blocking {
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let work = self.work;
-        blocking(cx, move |cx| work(cx, args)).await
+        blocking(cx, FOR_FILES, move |cx| work(cx, args)).await
     }
 }
 
-/// Runs `work` on a blocking thread. A panic in it is resumed here; dropping the future cancels the context of the
+/// Descriptors that a tool opens at once for a file: the root, the directories of a walk, and the file with its copy.
+pub(crate) const FOR_FILES: u64 = 8;
+
+/// Runs `work` on a blocking thread when `descriptors` more of them can be opened. A panic in it is resumed here; dropping the future cancels the context of the
 /// work.
-pub(crate) async fn blocking<T, F>(mut cx: CallContext, work: F) -> Result<T, ToolError>
+pub(crate) async fn blocking<T, F>(mut cx: CallContext, descriptors: u64, work: F) -> Result<T, ToolError>
 where
     T: Send + 'static,
     F: FnOnce(&CallContext) -> Result<T, ToolError> + Send + 'static,
@@ -45,7 +49,13 @@ where
     // A child token: dropping this future must not cancel the context of the caller.
     cx.cancel = cx.cancel.child_token();
     let _cancelled_on_drop = cx.cancel.clone().drop_guard();
-    match tokio::task::spawn_blocking(move || work(&cx)).await {
+    // Without a share the call is over, as the work notices by itself.
+    let share = free_descriptors(descriptors, cx.deadline, &cx.cancel).await;
+    let work = move || {
+        let _share = share;
+        work(&cx)
+    };
+    match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

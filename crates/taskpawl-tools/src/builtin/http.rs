@@ -36,6 +36,9 @@ use net::{Guard, System};
 use redirect::Hop;
 use target::Target;
 
+/// Descriptors that a request opens at once: its connection, one for the name, and a file with its directory.
+const FOR_A_REQUEST: u64 = 4;
+
 /// Time limit of a request if the call has no deadline.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
@@ -172,7 +175,7 @@ impl Tool for HttpRequest {
         let agent = Agent::with_parts(config(), guard.connector(), guard.clone());
         // Aborts the request, which blocks on another thread, when this future completes or is dropped.
         let _hang_up = HangUp(agent.clone());
-        let work = blocking(cx.clone(), move |cx| send(cx, &guard, &agent, &args));
+        let work = blocking(cx.clone(), FOR_A_REQUEST, move |cx| send(cx, &guard, &agent, &args));
         cx.until_interrupted(work).await?
     }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::builtin::common::{blocking, parse};
+use crate::builtin::common::{FOR_FILES, blocking, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::{Root, io_error, write_all};
@@ -59,7 +59,7 @@ impl Tool for WriteFile {
     }
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
-        blocking(cx, move |cx| run(cx, args)).await
+        blocking(cx, FOR_FILES, move |cx| run(cx, args)).await
     }
 
     fn is_repeatable(&self, args: &Value) -> bool {
