@@ -1,5 +1,8 @@
 //! Dependencies of the tasks of a plan, written in another way than by id or name.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use taskpawl::model::value::id_from_name;
 
@@ -7,40 +10,38 @@ use super::Reading;
 use super::ids::{MAX_NAMED, Meant};
 use crate::server::refusal::Refused;
 
-/// A task of the plan that is being read.
+/// The tasks of the plan that is being read.
+#[derive(Default)]
 struct Listed {
-    id: Option<String>,
-    name: String,
-    /// In lower case.
-    folded_id: Option<String>,
-    /// In lower case.
-    folded_name: String,
-    /// The id that a task without one gets, unless it is taken.
-    made_id: Option<String>,
+    /// All ids and names.
+    exact: HashSet<String>,
+    /// The id and the name of each task. The plan itself refers to a task by its id, or by its name if it has none.
+    tasks: Vec<(Option<String>, String)>,
+    folded: OnceCell<Folded>,
 }
 
-impl Listed {
-    fn new(id: Option<String>, name: String) -> Self {
-        let made_id = id.is_none().then(|| id_from_name(&name));
-        let folded_id = id.as_ref().map(|id| id.to_lowercase());
-        Self { folded_id, folded_name: name.to_lowercase(), made_id, id, name }
-    }
-
-    /// Returns the text by which the plan itself refers to the task.
-    fn reference(&self) -> &str {
-        self.id.as_deref().unwrap_or(&self.name)
-    }
+/// Other texts that can mean a task of the plan, in lower case.
+struct Folded {
+    ids: Lookup,
+    names: Lookup,
+    /// Ids that tasks without one get, unless they are taken.
+    made_ids: Lookup,
+    /// The id of each task, or its name if it has none.
+    beginnings: Lookup,
 }
+
+/// Sorted texts with the positions of their tasks.
+struct Lookup(Vec<(String, usize)>);
 
 impl Reading<'_> {
     /// Reads the dependencies of all tasks of a plan. These tasks come before those of the store.
     pub(super) fn needs_of_plan(&mut self, tasks: &mut Value) -> Result<(), Refused> {
-        let mut listed = Vec::new();
-        list(tasks, &mut listed);
+        let mut listed = Listed::default();
+        listed.add_all(tasks);
         self.needs_in(tasks, &listed)
     }
 
-    fn needs_in(&mut self, tasks: &mut Value, listed: &[Listed]) -> Result<(), Refused> {
+    fn needs_in(&mut self, tasks: &mut Value, listed: &Listed) -> Result<(), Refused> {
         for task in tasks.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
             for field in ["needs", "dependencies"] {
                 match task.get_mut(field) {
@@ -58,14 +59,13 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn need(&mut self, need: &mut Value, listed: &[Listed]) -> Result<(), Refused> {
+    fn need(&mut self, need: &mut Value, listed: &Listed) -> Result<(), Refused> {
         let Some(given) = need.as_str() else { return Ok(()) };
-        let is_exact = |task: &Listed| task.id.as_deref() == Some(given) || task.name == given;
-        if given.is_empty() || listed.iter().any(is_exact) {
+        if given.is_empty() || listed.exact.contains(given) {
             return Ok(());
         }
         let stored = self.meant(given)?;
-        let found = match (&stored, in_plan(given, listed)) {
+        let found = match (&stored, listed.meant(given)) {
             (Meant::Id, _) => return Ok(()),
             (_, found) if !found.is_empty() => found,
             (Meant::Case(id) | Meant::Other(id), _) => vec![id.clone()],
@@ -83,35 +83,73 @@ impl Reading<'_> {
     }
 }
 
-/// Collects the tasks of a plan.
-fn list(tasks: &Value, listed: &mut Vec<Listed>) {
-    for task in tasks.as_array().into_iter().flatten() {
-        let text = |field: &str| task.get(field).and_then(Value::as_str).map(str::to_owned);
-        let name = task.as_str().map(str::to_owned).or_else(|| text("name"));
-        let id = text("id");
-        if id.is_some() || name.is_some() {
-            listed.push(Listed::new(id, name.unwrap_or_default()));
+impl Listed {
+    fn add_all(&mut self, tasks: &Value) {
+        for task in tasks.as_array().into_iter().flatten() {
+            let text = |field: &str| task.get(field).and_then(Value::as_str).map(str::to_owned);
+            let name = task.as_str().map(str::to_owned).or_else(|| text("name"));
+            let id = text("id");
+            if id.is_some() || name.is_some() {
+                self.exact.extend(id.iter().chain(&name).cloned());
+                self.tasks.push((id, name.unwrap_or_default()));
+            }
+            if let Some(subtasks) = task.get("subtasks") {
+                self.add_all(subtasks);
+            }
         }
-        if let Some(subtasks) = task.get("subtasks") {
-            list(subtasks, listed);
+    }
+
+    /// Returns the references to the tasks that a text means which is neither an id nor a name.
+    fn meant(&self, given: &str) -> Vec<String> {
+        let wanted = given.trim().trim_start_matches('#').to_lowercase();
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let folded = self.folded.get_or_init(|| Folded::of(&self.tasks));
+        let equal = [&folded.ids, &folded.names, &folded.made_ids].map(|lookup| lookup.equal(&wanted));
+        let begin = || folded.beginnings.begin_with(&wanted);
+        let found = equal.into_iter().find(|found| !found.is_empty()).unwrap_or_else(begin);
+        let reference = |at: &usize| {
+            let (id, name) = &self.tasks[*at];
+            id.as_ref().unwrap_or(name).clone()
+        };
+        found.iter().map(reference).collect()
+    }
+}
+
+impl Folded {
+    fn of(tasks: &[(Option<String>, String)]) -> Self {
+        let lower = |text: &String| Some(text.to_lowercase());
+        Self {
+            ids: Lookup::of(tasks, |(id, _)| lower(id.as_ref()?)),
+            names: Lookup::of(tasks, |(_, name)| lower(name)),
+            made_ids: Lookup::of(tasks, |(id, name)| id.is_none().then(|| id_from_name(name))),
+            beginnings: Lookup::of(tasks, |(id, name)| lower(id.as_ref().unwrap_or(name))),
         }
     }
 }
 
-/// Returns the tasks of the plan that a text means which is neither an id nor a name in it.
-fn in_plan(given: &str, listed: &[Listed]) -> Vec<String> {
-    let wanted = given.trim().trim_start_matches('#').to_lowercase();
-    if wanted.is_empty() {
-        return Vec::new();
+impl Lookup {
+    fn of<T>(tasks: &[T], text: impl Fn(&T) -> Option<String>) -> Self {
+        let texts = tasks.iter().enumerate().filter_map(|(at, task)| Some((text(task)?, at)));
+        let mut texts: Vec<_> = texts.collect();
+        texts.sort_unstable();
+        Self(texts)
     }
-    let is_id = |task: &Listed| task.folded_id.as_ref() == Some(&wanted);
-    let is_name = |task: &Listed| task.folded_name == wanted;
-    let is_made = |task: &Listed| task.made_id.as_ref() == Some(&wanted);
-    let begins = |task: &Listed| task.folded_id.as_ref().unwrap_or(&task.folded_name).starts_with(&wanted);
-    let ways: [&dyn Fn(&Listed) -> bool; 4] = [&is_id, &is_name, &is_made, &begins];
-    let of = |way: &dyn Fn(&Listed) -> bool| -> Vec<String> {
-        let found = listed.iter().filter(|task| way(task));
-        found.map(|task| task.reference().to_owned()).take(MAX_NAMED).collect()
-    };
-    ways.into_iter().map(of).find(|found| !found.is_empty()).unwrap_or_default()
+
+    /// Returns the positions of the first tasks with this text.
+    fn equal(&self, wanted: &str) -> Vec<usize> {
+        self.first(wanted, |text| text == wanted)
+    }
+
+    /// Returns the positions of the first tasks whose text begins like this.
+    fn begin_with(&self, wanted: &str) -> Vec<usize> {
+        self.first(wanted, |text| text.starts_with(wanted))
+    }
+
+    fn first(&self, wanted: &str, is_meant: impl Fn(&str) -> bool) -> Vec<usize> {
+        let begin = self.0.partition_point(|(text, _)| text.as_str() < wanted);
+        let found = self.0[begin..].iter().take_while(|(text, _)| is_meant(text));
+        found.map(|(_, at)| *at).take(MAX_NAMED).collect()
+    }
 }
