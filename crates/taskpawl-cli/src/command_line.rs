@@ -35,7 +35,7 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let out = output_of(&environment, asks_for_json(&words));
-            let error = meant(&error).unwrap_or_else(|| error.into());
+            let error = meant(&error).or_else(|| option_of_others(&error)).unwrap_or_else(|| error.into());
             return output::settle(error.report(&out), out.paint_err);
         }
     };
@@ -80,6 +80,31 @@ fn meant(error: &clap::Error) -> Option<CliError> {
         format!("there is no command `{name}`"),
         Hint::default().command(words).text(*what),
     ))
+}
+
+/// Commands that are named at most for an option that another one does not have.
+const MAX_COMMANDS: usize = 3;
+
+/// Returns the error for an option that only other commands have; `None` for any other error.
+fn option_of_others(error: &clap::Error) -> Option<CliError> {
+    let is_unknown =
+        error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::SuggestedArg).is_none();
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg).filter(|_| is_unknown) else {
+        return None;
+    };
+    let name = given.strip_prefix("--")?;
+    let tree = tree();
+    let has_option = |command: &&clap::Command| {
+        command.get_arguments().any(|option| option.get_long() == Some(name) && !option.is_hide_set())
+    };
+    let commands = tree.get_subcommands().filter(has_option).map(clap::Command::get_name);
+    let examples: Vec<String> =
+        commands.take(MAX_COMMANDS).map(|name| format!("`taskpawl {name} {given}`")).collect();
+    if examples.is_empty() {
+        return None;
+    }
+    let hint = format!("use it as in {}", examples.join(" or "));
+    Some(CliError::usage_with(format!("this command has no option `{given}`"), hint))
 }
 
 /// Returns the output for the time before the command line is parsed.

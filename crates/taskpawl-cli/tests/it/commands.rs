@@ -351,6 +351,19 @@ fn names_of_other_programs_lead_to_the_command_that_does_it() {
 }
 
 #[test]
+fn an_option_of_other_commands_leads_to_them() {
+    let cli = Cli::new();
+    let run = cli.run(&["run", "plan.yaml", "--param", "x=1"]);
+    assert_eq!(run.code, Some(2), "{run}");
+    assert!(run.stderr.contains("no option `--param`"), "{run}");
+    assert!(run.stderr.contains("`taskpawl run-all-ready --param`"), "{run}");
+    let similar = cli.run(&["list", "--statsu", "todo"]);
+    assert!(similar.stderr.contains("'--status' exists"), "{similar}");
+    let unknown = cli.run(&["list", "--frobnicate"]);
+    assert!(unknown.stderr.contains("unexpected argument"), "{unknown}");
+}
+
+#[test]
 fn the_bare_program_shows_where_the_plan_stands() {
     let cli = Cli::new();
     cli.run(&["create", "Write", "--id", "write"]).ok();
