@@ -89,7 +89,8 @@ impl Calendar {
     /// Returns the first occurrence after a time.
     ///
     /// A fixed time that clocks skip, when they are set forward, comes at the first moment after the gap, and one that they
-    /// show twice comes at the first of them. Expressions with `*` or a step in the minutes or hours follow the clock.
+    /// show twice comes at the first of them. Expressions with `*`, a step or several values in the minutes or hours follow the
+    /// clock.
     pub fn next(&self, after: Time) -> Option<Occurrence> {
         let found = self.cron.find_next_occurrence(&after.with_timezone(&self.zone), false).ok()?;
         let found = found.with_timezone(&Utc);
@@ -99,6 +100,12 @@ impl Calendar {
     /// Returns the occurrences after a time, in their order.
     pub fn after(&self, time: Time) -> impl Iterator<Item = Occurrence> + '_ {
         std::iter::successors(self.next(time), |last| self.next(last.at))
+    }
+
+    /// Returns whether the hour is `*`.
+    pub(crate) fn is_hourly(&self) -> bool {
+        let hours = &self.cron.pattern.hours;
+        hours.from_wildcard && hours.step == 1
     }
 
     /// Returns the name of the zone.

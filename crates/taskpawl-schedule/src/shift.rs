@@ -23,9 +23,13 @@ pub enum ShiftKind {
 }
 
 impl Calendar {
-    /// Returns the changes of clocks from a time on, up to another one, that affect times of this calendar.
+    /// Returns the changes of clocks from a time on, up to another one, that affect times of this calendar. None affects one that
+    /// comes in every hour.
     pub fn shifts(&self, from: Time, to: Time) -> Vec<Shift> {
         let mut shifts = Vec::new();
+        if self.is_hourly() {
+            return shifts;
+        }
         let mut day = from;
         while day < to {
             let next = day + TimeDelta::days(1);
@@ -98,6 +102,9 @@ mod tests {
     fn other_times_are_not() {
         assert_eq!(shifts("0 4 * * *", "Europe/Berlin"), Vec::<String>::new());
         assert_eq!(shifts("30 2 * * *", "UTC"), Vec::<String>::new());
+        for hourly in ["* * * * *", "*/15 * * * *", "30 * * * SUN"] {
+            assert_eq!(shifts(hourly, "Europe/Berlin"), Vec::<String>::new(), "{hourly}");
+        }
         assert_eq!(shifts("30 2 * * MON", "Europe/Berlin"), Vec::<String>::new(), "clocks change on Sundays");
     }
 }
