@@ -63,6 +63,28 @@ fn a_failed_item_blocks_the_loop_and_its_retry_unblocks_it() {
 }
 
 #[test]
+fn an_interrupted_item_is_settled_before_its_element_changes() {
+    let plan = |list: &str, work: &str| {
+        format!(
+            "tasks: [{{id: each, forEach: {{in: {list}}}, call: {{t: {{it: '${{{{ item }}}}'{work}}}}}}}]"
+        )
+    };
+    let fixture = with_plan(&plan("[x, y]", ""));
+    fixture.start(&["each.1"]);
+    fixture.report("each.1", "c1", "lost");
+    let refused = |changed: &str| fixture.refuse(|_| fixture.try_apply(changed, ApplyOptions::default()));
+    for changed in [plan("[x, z]", ""), plan("[x, y]", ", n: 1")] {
+        let said = refused(&changed);
+        assert!(said.contains("`each.1` was interrupted in its call, which the file changes"), "{said}");
+    }
+    fixture.apply(&plan("[x]", ""));
+    let waits = "each=todo each.0=todo each.1=blocked{interrupted}";
+    assert_eq!((fixture.states().as_str(), fixture.calls("each.1").as_str()), (waits, "c1=interrupted/1"));
+    fixture.done("each.1");
+    assert_eq!(fixture.states(), "each=todo each.0=todo each.1=skipped");
+}
+
+#[test]
 fn an_empty_list_is_done_and_a_non_list_fails() {
     for (list, state) in
         [(json!([]), Status::Done), (json!("x"), Status::Failed), (json!({}), Status::Failed)]

@@ -292,6 +292,10 @@ impl Draft<'_> {
             if is_held || self.ending_in(item)?.is_some() {
                 return Ok(Some(Conflict::new(&id, "is still running", Remedy::Wait)));
             }
+            if self.is_interrupted(item)? {
+                let why = "was interrupted in its call, which the file changes";
+                return Ok(Some(Conflict::new(&id, why, Remedy::Settle)));
+            }
             let before = self.known_calls(item)?;
             let mut succeeded = before.iter().filter(|call| call.body.status == CallStatus::Succeeded);
             if let Some(call) = succeeded.find(|call| !self.is_repeatable(call, calls)) {

@@ -15,7 +15,7 @@ use crate::rules::flow::{self, SURPLUS};
 use crate::task::limits::needs_opening;
 use crate::task::record::{CallRecord, Item, Node, Progress, StatusKind, TaskBody, TaskRecord, Work};
 use crate::task::spec::{Approval, CallSpec, TaskSpec};
-use crate::task::status::{Cause, TaskStatus};
+use crate::task::status::{BlockedReason, Cause, TaskStatus};
 use crate::task::trust::{UntrustedValue, ValueOrigins, add_values};
 use crate::value::{Key, Shared, TaskId};
 
@@ -144,7 +144,7 @@ impl Draft<'_> {
 
     /// Creates the items of a list, or updates the existing ones.
     ///
-    /// `Ok(false)`: an item that would have to change still runs. `Err`: the items cannot be created, with the reason.
+    /// `Ok(false)`: an item that would have to change still runs, or waits for the decision about an interrupted call. `Err`: the items cannot be created, with the reason.
     fn expand(&mut self, key: Key, list: Evaluated<Vec<Value>>) -> Decided<Result<bool, String>> {
         let (parent, calls) = (self.task(key)?, self.known_calls(key)?);
         let untrusted = flow::values_of_list(&parent, list.untrusted);
@@ -156,7 +156,8 @@ impl Draft<'_> {
         for (index, item) in &present {
             let wanted = usize::try_from(*index).ok().and_then(|index| wanted.get(index));
             let goes_on = self.is_worked_on(*item)? || self.ending_in(*item)?.is_some();
-            if goes_on && !self.is_same_item(*item, wanted, &template)? {
+            // A person decides about the call that was interrupted, not about that of another element.
+            if (goes_on || self.is_interrupted(*item)?) && !self.is_same_item(*item, wanted, &template)? {
                 // Checked for all items before any of them changes, so that the list is updated as a whole or not at
                 // all.
                 return Ok(Ok(false));
@@ -295,6 +296,17 @@ impl Draft<'_> {
     /// Returns whether a run or an actor works on a task, which otherwise may wait for a time or a signal.
     fn is_worked_on(&self, key: Key) -> Decided<bool> {
         Ok(self.node(key)?.status_kind == StatusKind::InProgress && !is_of_store(&self.task(key)?))
+    }
+
+    /// Returns whether a task, or one below it, waits for the decision about an interrupted call.
+    pub(super) fn is_interrupted(&self, key: Key) -> Decided<bool> {
+        for below in [vec![key], self.subtree(key)?].concat() {
+            let record = self.task(below)?;
+            if matches!(record.body.state.blocked_reason(), Some(BlockedReason::Interrupted { .. })) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn drop_item(&mut self, key: Key) -> Decided<()> {
