@@ -67,6 +67,26 @@ fn dependents_of_a_subtask_need_cascade_too() {
 }
 
 #[test]
+fn other_subtasks_of_a_parent_keep_their_results() {
+    let fixture = Fixture::with(&["a", "p needs=a", "s in=p", "r in=p", "x needs=p"]);
+    fixture.done("a");
+    fixture.done("s");
+    fixture.done("r");
+    fixture.done("x");
+    fixture.accept(fixture.manager.reopen(&ids(&["s"]), true));
+    assert_eq!(fixture.states(), "a=done p=todo s=todo r=done x=todo");
+    fixture.done("s");
+    fixture.done("x");
+    fixture.accept(fixture.manager.reopen(&ids(&["a"]), true));
+    assert_eq!(fixture.states(), "a=todo p=todo s=todo r=todo x=todo", "they waited for `a`");
+    for key in ["a", "s", "r", "x"] {
+        fixture.done(key);
+    }
+    fixture.accept(fixture.manager.reopen(&ids(&["s", "a"]), true));
+    assert_eq!(fixture.states(), "a=todo p=todo s=todo r=todo x=todo", "both ways lead to `p`");
+}
+
+#[test]
 fn a_skipped_task_with_started_dependents_needs_cascade() {
     let fixture = Fixture::with(&["p", "s in=p", "a", "b needs=a"]);
     fixture.accept(fixture.manager.skip(&ids(&["s", "a"]), None));

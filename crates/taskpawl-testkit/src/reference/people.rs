@@ -387,27 +387,40 @@ impl Reference {
         clean_ups: &BTreeSet<u32>,
         cascade: bool,
     ) -> Option<BTreeSet<u32>> {
-        let (mut all, mut queue) = (BTreeSet::new(), named.iter().copied().collect::<Vec<_>>());
+        // Each with whether what stands below it started because of it.
+        let mut queue: Vec<(u32, bool)> = named.iter().map(|key| (*key, false)).collect();
+        let (mut all, mut from_below) = (BTreeSet::new(), BTreeSet::new());
         if cascade {
-            queue.extend(clean_ups);
+            queue.extend(clean_ups.iter().map(|key| (*key, true)));
         }
-        while let Some(key) = queue.pop() {
-            for other in self.let_start_by(key, named) {
+        while let Some((key, is_below)) = queue.pop() {
+            for other in self.let_start_by(key, is_below) {
                 self.free(other);
                 let stand = &self.item(other).stand;
                 let has_run = matches!(stand, Stand::Held(_) | Stand::Done | Stand::Failed);
-                if !has_run || named.contains(&other) || clean_ups.contains(&other) || all.contains(&other) {
+                if !has_run || named.contains(&other) || clean_ups.contains(&other) {
+                    continue;
+                }
+                let is_above = self.item(key).above == Some(other);
+                if all.contains(&other) {
+                    // What else stands below it is behind this one, too.
+                    if !is_above && from_below.remove(&other) {
+                        queue.push((other, true));
+                    }
                     continue;
                 }
                 require(cascade && !matches!(stand, Stand::Held(_)))?;
                 all.insert(other);
-                queue.push(other);
+                queue.push((other, !is_above));
+                if is_above {
+                    from_below.insert(other);
+                }
             }
         }
         Some(all)
     }
 
-    fn let_start_by(&self, key: u32, named: &BTreeSet<u32>) -> Vec<u32> {
+    fn let_start_by(&self, key: u32, is_below: bool) -> Vec<u32> {
         let mut started = Vec::new();
         let stand = &self.item(key).stand;
         if matches!(stand, Stand::Done | Stand::Skipped) {
@@ -416,7 +429,7 @@ impl Reference {
         if matches!(stand, Stand::Done | Stand::Skipped | Stand::Cancelled) {
             started.extend(self.item(key).above);
         }
-        if !named.contains(&key) {
+        if is_below {
             started.extend(self.directly_below(key));
         }
         started

@@ -99,27 +99,36 @@ impl Draft<'_> {
         cascade: bool,
     ) -> Decided<Vec<Key>> {
         let named: BTreeSet<Key> = starting.iter().copied().collect();
-        let (mut seen, mut queue, mut again) = (named.clone(), starting.to_vec(), Vec::new());
+        let below = |below: bool| move |key: &Key| (*key, below);
+        let mut queue: Vec<(Key, bool)> = starting.iter().map(below(false)).collect();
+        let (mut seen, mut again, mut without_subtasks) = (named.clone(), Vec::new(), BTreeSet::new());
         seen.extend(clean_ups);
         if cascade {
-            queue.extend(clean_ups);
+            queue.extend(clean_ups.iter().map(below(true)));
         }
-        while let Some(key) = queue.pop() {
+        while let Some((key, is_below)) = queue.pop() {
             // Tasks returned by calls are affected only if those calls start over: in dependents, by `reopen`, and in a
             // finished loop.
-            let is_named = named.contains(&key);
-            if !is_named || how == How::Reopen || self.is_loop_over(key)? {
+            if !named.contains(&key) || how == How::Reopen || self.is_loop_over(key)? {
                 // A returned task is not collected: it restarts when its call returns it again.
                 for other in self.emitted_by(key)? {
                     if self.ran_after((key, other), how, cascade, &mut seen)? {
-                        queue.push(other);
+                        queue.push((other, true));
                     }
                 }
             }
-            for other in self.opened_by(key, !is_named)? {
+            let parent = self.node(key)?.parent;
+            for other in self.opened_by(key, is_below)? {
+                // The other subtasks of a parent ran before it, unless it is also behind something else that starts over.
+                let is_parent = parent == Some(other);
                 if self.ran_after((key, other), how, cascade, &mut seen)? {
                     again.push(other);
-                    queue.push(other);
+                    queue.push((other, !is_parent));
+                    if is_parent {
+                        without_subtasks.insert(other);
+                    }
+                } else if !is_parent && without_subtasks.remove(&other) {
+                    queue.push((other, true));
                 }
             }
         }
