@@ -344,15 +344,16 @@ impl Manager {
         self.task(Command::Update { id: id.to_owned(), fields, if_version, restart: None })
     }
 
-    /// Changes fields of a task like [`update`](Self::update), and starts it over with them in the same transaction.
+    /// Changes fields of a task like [`update`](Self::update), and starts it over with them in the same transaction. Returns the
+    /// task, then the others that start over with it.
     pub fn update_and_restart(
         &self,
         id: &str,
         fields: Map,
         if_version: Option<u64>,
         restart: Restart,
-    ) -> Result<TaskId, Error> {
-        self.task(Command::Update { id: id.to_owned(), fields, if_version, restart: Some(restart) })
+    ) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Update { id: id.to_owned(), fields, if_version, restart: Some(restart) })
     }
 
     /// Returns the calls that [`update`](Self::update) would give a task; none if the fields leave its calls as they are.

@@ -6,7 +6,6 @@ use taskpawl::model::advice::Hint;
 use taskpawl::model::command::Restart;
 use taskpawl::model::task::Status;
 use taskpawl::model::value::Map;
-use taskpawl::model::value::TaskId;
 
 use crate::app::App;
 use crate::commands::fields::FieldArgs;
@@ -86,11 +85,12 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         None => {
             let manager = question::manager(app)?;
             calls::check_all(app, &manager.calls_of_update(&args.id, &fields)?)?;
-            let id: TaskId = match args.restart()? {
-                Some(restart) => manager.update_and_restart(&args.id, fields, args.if_version, restart)?,
-                None => manager.update(&args.id, fields, args.if_version)?,
+            let Some(restart) = args.restart()? else {
+                return print::task(app, &manager.update(&args.id, fields, args.if_version)?);
             };
-            print::task(app, &id)
+            let ids = manager.update_and_restart(&args.id, fields, args.if_version, restart)?;
+            // As JSON, a change of fields is one task.
+            if app.out().is_json { print::task(app, &ids[0]) } else { print::tasks(app, &ids) }
         }
     }
 }

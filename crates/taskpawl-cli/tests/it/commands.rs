@@ -351,6 +351,18 @@ fn names_of_other_programs_lead_to_the_command_that_does_it() {
 }
 
 #[test]
+fn an_update_prints_all_that_starts_over_with_it() {
+    let cli = Cli::new();
+    cli.run(&["create", "A", "--id", "a"]).ok();
+    cli.run(&["create", "B", "--id", "b", "--needs", "a"]).ok();
+    cli.run(&["done", "a", "b"]).ok();
+    let update = ["update", "a", "--priority", "high", "--reopen", "--cascade"];
+    assert_eq!(cli.run(&[&update[..], &["--quiet"]].concat()).ok().stdout, "a\nb\n");
+    cli.run(&["done", "a", "b"]).ok();
+    assert_eq!(cli.run(&[&update[..], &["--json"]].concat()).ok().json()["data"]["id"], "a");
+}
+
+#[test]
 fn an_option_of_other_commands_leads_to_them() {
     let cli = Cli::new();
     let run = cli.run(&["run", "plan.yaml", "--param", "x=1"]);

@@ -25,7 +25,7 @@ fn three(second: &Value) -> Value {
     json!({"calls": [{"t": {}}, second, {"t": {}}]})
 }
 
-fn restart(manager: &Manager, id: &str, given: Value, how: Restart) -> Result<TaskId, Error> {
+fn restart(manager: &Manager, id: &str, given: Value, how: Restart) -> Result<Vec<TaskId>, Error> {
     manager.update_and_restart(id, fields(given), None, how)
 }
 

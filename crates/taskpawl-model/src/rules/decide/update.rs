@@ -47,10 +47,10 @@ impl Draft<'_> {
             };
             self.start_again(&[record.id.to_string()], how, cascade)?;
         } else {
+            self.answer.tasks.push(record.id.clone());
             if let Some(Restart::Reopen { cascade }) = restart {
                 self.reopen_items(key, cascade)?;
             }
-            self.answer.tasks.push(record.id.clone());
         }
         let (fields, calls) = self.take_out_work(key, fields)?;
         if fields.keys().any(|field| work_field(field).is_some()) {
@@ -76,7 +76,10 @@ impl Draft<'_> {
                 finished.push(item);
             }
         }
-        self.start_over(&finished, How::Reopen, cascade).map(drop)
+        for key in self.start_over(&finished, How::Reopen, cascade)? {
+            self.answer.tasks.push(self.id(key)?);
+        }
+        Ok(())
     }
 
     /// Splits the fields of an update into those of the task and its new calls.
