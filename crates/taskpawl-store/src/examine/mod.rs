@@ -67,6 +67,10 @@ fn look(location: &Location, path: &Path) -> Result<Vec<Diagnostic>, StoreError>
                 error.to_string(),
                 error.hint().to_string(),
             );
+            if matches!(error, StoreError::NotAStore { .. } | StoreError::Printed { .. }) {
+                // The modes of other files are not ours to change.
+                return Ok(vec![diagnostic]);
+            }
             found.push(diagnostic);
         }
         Err(error) => return Err(error),
