@@ -10,7 +10,7 @@ use crate::config::ColorWord;
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Use this store: a database file or json:PATH [env: TASKPAWL_STORE]
-    #[arg(long, global = true, value_name = "STORE")]
+    #[arg(long, global = true, value_name = "STORE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) store: Option<String>,
     // An attribute, because rustdoc would turn `user@host` in a comment into a link.
     #[arg(long, global = true, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new(), help = "Act as an agent of this name [env: TASKPAWL_ACTOR] [default: user@host]")]
