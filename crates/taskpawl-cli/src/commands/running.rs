@@ -231,7 +231,7 @@ pub(super) fn run(
     }
     keep_quota(app, plans)?;
     let mut ran = Ran { took, of_file: followed.is_some(), ..Ran::default() };
-    summary.next_actions.extend(endings_of_gone(plans.manager(), &gone)?);
+    offer_endings_of_gone(plans.manager(), &gone, &mut summary.next_actions)?;
     app.write_advice_for_run(&mut summary.next_actions, args.words(), followed)?;
     if let Some(reporter) = &mut reporter {
         ran.shown = reporter.shown_failures();
@@ -245,15 +245,25 @@ pub(super) fn run(
     take_along(app, plans, args, &summary).map(|()| code)
 }
 
-/// Returns commands that end failed tasks which are gone from the plan file: no edit of it lets them go on.
-fn endings_of_gone(manager: &Manager, gone: &[TaskId]) -> Result<Vec<Advised>, CliError> {
-    if gone.is_empty() {
-        return Ok(Vec::new());
-    }
+/// Offers to end failed tasks that are gone from the plan file: no edit of it lets them go on, and a run of the file starts none of them.
+fn offer_endings_of_gone(
+    manager: &Manager,
+    gone: &[TaskId],
+    offered: &mut Vec<Advised>,
+) -> Result<(), CliError> {
     let only: Vec<Selector> = gone.iter().map(|id| Selector::Task(id.to_string())).collect();
-    let failed = manager.select(&only, &[Status::Failed])?;
-    let failed = failed.into_iter().take(bounded::MAX_ITEMS).map(TaskId::from);
-    Ok(failed.map(|id| Advice::skip(&id).into()).collect())
+    let failed = if gone.is_empty() { Vec::new() } else { manager.select(&only, &[Status::Failed])? };
+    let Some(first) = failed.first() else { return Ok(()) };
+    let plan = manager.get(first.as_str())?.plan;
+    let of_plan: Vec<Selector> = plan.into_iter().map(|plan| Selector::Plan(plan.to_string())).collect();
+    if manager.select(&of_plan, &[Status::Failed])?.len() == failed.len() {
+        offered.retain(|advised| {
+            !advised.advice().steps().iter().any(|step| matches!(step, Advice::RetryFailed { .. }))
+        });
+    }
+    let skips = failed.into_iter().take(bounded::MAX_ITEMS).map(|id| Advice::skip(&TaskId::from(id)).into());
+    offered.extend(skips);
+    Ok(())
 }
 
 /// Writes the reports of the run.

@@ -288,6 +288,19 @@ fn a_run_tells_what_it_did() {
 }
 
 #[test]
+fn failed_tasks_that_are_gone_from_the_file_are_offered_to_be_skipped() {
+    let cli = with_plan("tasks: [{id: bad, run: 'exit 3'}, {id: also, run: 'exit 4'}]");
+    let run = || cli.run(&["run-all-ready", "plan.yaml"]);
+    run();
+    cli.file("plan.yaml", "tasks: [{id: also, run: 'exit 4'}]");
+    let one = run().stderr;
+    assert!(one.contains("skip bad") && one.contains("--retry-failed"), "`also` can be tried again: {one}");
+    cli.file("plan.yaml", "tasks: [{id: also, run: 'true'}]");
+    let none = run().stderr;
+    assert!(none.contains("skip bad") && !none.contains("--retry-failed"), "{none}");
+}
+
+#[test]
 fn with_few_descriptors_tasks_wait_for_a_place() {
     let items: Vec<String> = (0..40).map(|number| number.to_string()).collect();
     let each = format!("forEach: {{in: [{}]}}", items.join(", "));
