@@ -15,5 +15,5 @@ pub use duration::duration;
 pub use error_chain::error_chain;
 pub use line::{cut, head, plain_line, revealed_line, tail, without_sequences};
 pub use programs::{RUN_BY_WORD, RUNNERS, SHELLS};
-pub use suggest::{near, nearest, nearest_or_longer, word_hint};
+pub use suggest::{near, nearest, nearest_or_longer, only_nearest, word_hint};
 pub use visible::{escaped, is_deceptive, is_hidden, revealed};

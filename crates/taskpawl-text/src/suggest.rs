@@ -17,6 +17,17 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     ranked(name, candidates).into_iter().min().map(|(_, candidate)| candidate)
 }
 
+/// Returns the nearest candidate, unless another one is as near.
+pub fn only_nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let mut ranked = ranked(name, candidates);
+    ranked.sort_unstable();
+    match ranked[..] {
+        [(distance, _), (next, _), ..] if next == distance => None,
+        [(_, candidate), ..] => Some(candidate),
+        [] => None,
+    }
+}
+
 /// Returns the hint for a word that is not among the known ones.
 pub fn word_hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     let all = known.clone().into_iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");

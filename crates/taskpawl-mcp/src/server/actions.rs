@@ -31,6 +31,11 @@ impl Action {
         Self::Call { tool, arguments }
     }
 
+    /// Returns whether both are calls of one tool.
+    pub(super) fn is_same_tool(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Call { tool: one, .. }, Self::Call { tool: two, .. }) if one == two)
+    }
+
     /// Returns a call again, as a next step.
     pub(super) fn again(tool: Core, arguments: &Map<String, Value>) -> Self {
         let mut same = arguments.clone();

@@ -24,7 +24,9 @@ fn accepted(mut call: Action, plans: &Taskpawl) -> Option<Action> {
     for _ in 0..MAX_STEPS {
         match check(&call, plans) {
             Ok(()) => return Some(call),
-            Err(Refused::Corrected { call: next, .. }) if next != call => call = next,
+            Err(Refused::Corrected { call: next, .. }) if next != call && next.is_same_tool(&call) => {
+                call = next
+            }
             Err(_) => return None,
         }
     }
@@ -120,6 +122,44 @@ mod tests {
                 assert_eq!(corrected_with(name), None, "{tool} {name}");
             }
             assert!(corrected_with("reason").is_some(), "{tool}");
+        }
+    }
+
+    #[test]
+    fn no_correction_loses_what_a_call_was_to_do() {
+        for (tool, arguments) in [
+            ("task_add", json!({"name": "n", "run": "true", "requires_approval": true})),
+            ("task_add", json!({"name": "n", "run": "true", "only_on": "main"})),
+            ("task_update", json!({"id": "alpha", "action": "fail", "stack": "a trace"})),
+            ("plan_write", json!({"plan": {"name": "p", "tasks": [{"id": "alpha"}]}, "mode": "merge"})),
+        ] {
+            assert_eq!(correction(&plans(), &Action::call(tool, arguments.clone())), None, "{arguments}");
+        }
+        let read = |arguments: Value| {
+            let call = Action::call("task_add", arguments);
+            correction(&plans(), &call).map(|call| call.to_json()["arguments"].clone())
+        };
+        let twice = json!({"name": "n", "needs": ["alpho"], "dueDate": "tomorrow"});
+        assert_eq!(read(twice), Some(json!({"name": "n", "needs": ["alpha"]})));
+    }
+
+    #[test]
+    fn no_correction_changes_a_task_that_was_not_named() {
+        let look = Action::call("task_get", json!({"id": "alpha"}));
+        for (tool, arguments) in [
+            ("task_delete", json!({"ids": ["alpho"]})),
+            ("task_update", json!({"id": "alpho", "action": "done"})),
+            ("task_update", json!({"id": "alpho", "fields": {"name": "x"}})),
+        ] {
+            assert_eq!(correction(&plans(), &Action::call(tool, arguments)), Some(look.clone()), "{tool}");
+        }
+        let plans = plans();
+        plans.blocking().apply_text("{name: q, tasks: [{id: t1}, {id: t2}]}", "q").unwrap();
+        for (tool, arguments) in [
+            ("task_get", json!({"id": "t9"})),
+            ("task_add", json!({"name": "n", "run": "x", "needs": ["t9"]})),
+        ] {
+            assert_eq!(correction(&plans, &Action::call(tool, arguments)), None, "{tool}");
         }
     }
 

@@ -167,8 +167,9 @@ impl McpServer {
         max_bytes: usize,
     ) -> Result<CallToolResponse, ErrorData> {
         let call = foreign::instead_of(name, arguments).filter(|call| call.is_here(self.options()));
-        let Some(call) = call else { return Err(unknown_tool(name)) };
-        let what = format!("no tool `{}` is here, but another call does this", named(name));
+        let Some(Action::Call { tool, arguments }) = call else { return Err(unknown_tool(name)) };
+        let what = format!("no tool `{}` is here; `{tool}` does this", named(name));
+        let call = Action::Call { tool, arguments };
         let refused = Refused::NotHere { what, hint: None }.corrected(call);
         Ok(self.answer_of(refused, agent, max_bytes).await)
     }

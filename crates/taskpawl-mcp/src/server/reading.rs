@@ -170,8 +170,8 @@ fn one_id(tool: Core, arguments: &Map<String, Value>) -> Result<(), Refused> {
     Err(instead(tool, "id", "expected one id: make a call for each".to_owned(), corrected))
 }
 
-/// Refuses an argument that the tool does not have, with the call as it should be, unless that would do more than was meant. Tools that
-/// take further fields of plans check these themselves.
+/// Refuses an argument that the tool does not have, with the call as it should be. Without the argument a call that changes something could
+/// do more than was meant, or lose what it was to record. Tools that take further fields of plans check these themselves.
 fn unknown(
     tool: Core,
     properties: &Map<String, Value>,
@@ -191,7 +191,9 @@ fn unknown(
     }
     let known: Vec<&str> = properties.keys().map(String::as_str).collect();
     let problem = format!("there is no such argument, only {}", known.join(", "));
-    if near.is_none() && words::is_restriction(name) {
+    let may_leave_out =
+        if tool.reads(arguments) { !words::is_restriction(name) } else { words::is_remark(tool, name) };
+    if near.is_none() && !may_leave_out {
         return Err(Refused::argument(name, problem));
     }
     Err(instead(tool, name, problem, corrected))

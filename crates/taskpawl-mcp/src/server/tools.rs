@@ -55,8 +55,7 @@ impl Core {
             Self::PlanWrite => plan_write::check_arguments(arguments),
             Self::ReadyList => ready_list::check_arguments(arguments),
             Self::RunReady => run_ready::Arguments::read(arguments).map(drop),
-            // Its fields are those of a plan; its own corrections are read again before they are offered.
-            Self::TaskAdd => Ok(()),
+            Self::TaskAdd => task_add::check_arguments(arguments),
             Self::TaskDelete => task_delete::check_arguments(arguments),
             Self::TaskGet => task_get::check_arguments(arguments),
             Self::TaskUpdate => task_update::check_arguments(arguments),

@@ -5,58 +5,52 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use taskpawl::model::plan::{PlanErrors, task_from_json};
 use taskpawl::model::value::check_id;
-use taskpawl_text::nearest;
 
-/// Fields of a task that only describe it. Without another one, such as `approval`, `when` or `needs`, more would run than was meant.
+/// Fields of a task that only describe it, also of other programs. Without any other one, such as `approval`, `when` or `requires_review`,
+/// more would run than was meant.
 const DESCRIPTIVE: &[&str] = &[
     "activeForm",
     "assignee",
+    "author",
+    "category",
+    "color",
+    "completed",
+    "component",
     "createdAt",
+    "created_at",
     "description",
+    "details",
+    "done",
     "dueDate",
+    "effort",
+    "epic",
+    "estimate",
+    "estimated_time",
+    "index",
+    "kind",
     "labels",
     "links",
     "metadata",
+    "milestone",
+    "notes",
+    "number",
+    "owner",
+    "points",
     "priority",
+    "rationale",
+    "reason",
+    "sprint",
+    "state",
     "status",
+    "story_points",
+    "tags",
+    "type",
     "updatedAt",
+    "updated_at",
+    "url",
 ];
 
-/// Fields that decide whether, when and how a task runs. A misspelt one is not left out.
-const GUARDS: &[&str] = &[
-    "approval",
-    "cache",
-    "call",
-    "calls",
-    "concurrency",
-    "context",
-    "forEach",
-    "idempotent",
-    "maxFailures",
-    "mode",
-    "needs",
-    "notBefore",
-    "on",
-    "plan",
-    "planAccess",
-    "resources",
-    "retry",
-    "rework",
-    "run",
-    "runsOn",
-    "sandbox",
-    "sends",
-    "timeout",
-    "trigger",
-    "trustInputs",
-    "undo",
-    "verify",
-    "when",
-    "worktree",
-    "writes",
-];
-
-/// Returns the task without the descriptive and unknown fields that have faults, if it can be read then. An id gets a form that is
+/// Returns the task without the descriptive fields that have faults, if it can be read then. An id gets a form that is
 /// allowed; of two forms of work the first stays. Faults of other fields have no correction: the author decides about them.
 pub(crate) fn task(fields: &Map<String, Value>, errors: &PlanErrors) -> Option<Map<String, Value>> {
     let mut corrected = fields.clone();
@@ -65,10 +59,9 @@ pub(crate) fn task(fields: &Map<String, Value>, errors: &PlanErrors) -> Option<M
     }
     for error in errors.errors() {
         let field = error.path.split(['.', '[']).next().unwrap_or_default();
-        let is_guard = || GUARDS.contains(&field) || nearest(field, GUARDS.iter().copied()).is_some();
         match field {
             "id" => slugged(&mut corrected),
-            _ if DESCRIPTIVE.contains(&field) || !is_guard() => _ = corrected.remove(field),
+            _ if DESCRIPTIVE.contains(&field) => _ = corrected.remove(field),
             // Two forms of work, which are told apart above.
             "run" | "call" if fields.contains_key("run") && fields.contains_key("call") => {}
             _ => return None,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use taskpawl::model::command::Refusal;
 use taskpawl::model::view::Query;
-use taskpawl_text::nearest;
+use taskpawl_text::only_nearest;
 
 use super::{KnownTask, Reading, instead};
 use crate::server::actions::Action;
@@ -121,7 +121,13 @@ impl Reading<'_> {
                 let mut corrected = arguments.clone();
                 // Without a need, work would start too early; a task that waits for its holder can be added without.
                 let has_work = ["call", "calls", "run"].iter().any(|name| arguments.contains_key(*name));
-                if let Some(near) = self.near(&given)? {
+                let near = self.near(&given)?;
+                if let Some(near) = &near
+                    && changes(tool, pointer)
+                {
+                    return Err(refused.corrected(look_at(near)));
+                }
+                if let Some(near) = near {
                     set(&mut corrected, pointer, &near);
                 } else if tool == Core::TaskAdd && !has_work {
                     drop_value(&mut corrected, pointer);
@@ -142,9 +148,7 @@ impl Reading<'_> {
             }
             Meant::Several(ids) => {
                 let problem = format!("several tasks can be meant: {}", ids.join(", "));
-                // A call that changes something is not suggested for a task that was not chosen.
-                let look = Action::call(Core::TaskGet.name(), json!({"id": ids[0]}));
-                return Err(Refused::argument(&name, problem).corrected(look));
+                return Err(Refused::argument(&name, problem).corrected(look_at(&ids[0])));
             }
         }
         Ok(())
@@ -154,7 +158,7 @@ impl Reading<'_> {
     fn near(&self, given: &str) -> Result<Option<String>, Refused> {
         let ids: Vec<&str> = self.known()?.iter().map(|task| task.id.as_str()).collect();
         let is_longer_by_one = |id: &&&str| given.len() == id.len() + 1 && given.starts_with(**id);
-        Ok(nearest(given, ids.iter().copied())
+        Ok(only_nearest(given, ids.iter().copied())
             .or_else(|| ids.iter().find(is_longer_by_one).copied())
             .map(str::to_owned))
     }
@@ -234,6 +238,16 @@ impl Reading<'_> {
             _ => Meant::Several(found),
         })
     }
+}
+
+/// Returns whether a tool changes the tasks whose ids stand at a JSON Pointer.
+fn changes(tool: Core, pointer: &str) -> bool {
+    tool == Core::TaskDelete || (tool == Core::TaskUpdate && pointer == "/id")
+}
+
+/// Returns the call that shows a task. A call that changes something is not suggested for a task that was not chosen.
+fn look_at(id: &str) -> Action {
+    Action::call(Core::TaskGet.name(), json!({"id": id}))
 }
 
 /// Returns the value at a JSON Pointer.

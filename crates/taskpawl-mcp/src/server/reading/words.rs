@@ -11,13 +11,18 @@ pub(super) fn argument(tool: Core, name: &str, is_list: bool) -> Option<&'static
         (Core::TaskDelete, "id" | "task_id" | "taskId" | "task_ids" | "taskIds" | "tasks") => "ids",
         (
             Core::RunReady | Core::ReadyList,
-            "ids" | "tasks" | "id" | "task_id" | "taskId" | "plan" | "labels",
+            "ids" | "tasks" | "id" | "task" | "task_id" | "taskId" | "task_ids" | "taskIds" | "plan"
+            | "labels",
         ) => "only",
         (Core::TaskGet | Core::TaskUpdate, "task_id" | "taskId" | "ID" | "task" | "ids") => "id",
         (Core::PlanWrite, "tasks" | "steps" | "todos" | "items") => "plan",
         (Core::PlanShow, "labels") => "label",
         (Core::PlanShow, "state" | "states" | "statuses") => "status",
         (Core::TaskUpdate, "status" | "state") => "action",
+        (Core::TaskUpdate, "comment" | "comments" | "notes" | "message" | "reason" | "error" | "summary") => {
+            "note"
+        }
+        (Core::TaskUpdate, "output" | "value") => "result",
         (_, "dryRun" | "dry-run") => "dry_run",
         (_, "ifVersion" | "version") => "if_version",
         (_, "requestId") => "request_id",
@@ -36,6 +41,14 @@ pub(super) fn is_restriction(name: &str) -> bool {
     ];
     let plain = plain(name);
     restrictions.iter().any(|word| plain.starts_with(word))
+}
+
+/// Returns whether an argument of this name only says why or how a call is made, so that the call does the same without it.
+pub(super) fn is_remark(tool: Core, name: &str) -> bool {
+    let remarks =
+        ["reason", "comment", "explanation", "thought", "rationale", "why", "background", "verbose"];
+    // A change of a task has a note for the reason.
+    tool != Core::TaskUpdate && remarks.contains(&plain(name).as_str())
 }
 
 /// Returns the value of a renamed argument in the form of its new place.
@@ -128,7 +141,8 @@ pub(super) fn task_field(name: &str, value: &Value) -> Option<&'static str> {
         "requires" if value.is_array() || value.is_string() => "needs",
         "due_date" | "due" | "deadline" => "dueDate",
         "task_id" | "taskId" | "ID" => "id",
-        "cmd" | "command" => "run",
+        "cmd" | "command" | "script" if value.is_string() => "run",
+        "condition" | "if" if value.is_string() => "when",
         "timeout_ms" | "timeoutMs" => "timeout",
         _ => return None,
     })

@@ -32,32 +32,56 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-pub(super) fn call(
-    caller: &Caller,
-    options: &ServerOptions,
-    mut arguments: Map<String, Value>,
-) -> Result<Answer, Refused> {
-    arguments.retain(|_, value| !value.is_null());
-    if let Some(needs) = arguments.get("needs").filter(|needs| !needs.is_array()) {
-        return Err(Refused::argument("needs", format!("expected a list, not {}", found(needs))));
+/// The arguments of a call: the place of the task, and its fields as in a plan.
+struct Given {
+    parent: Option<String>,
+    plan: Option<String>,
+    fields: Map<String, Value>,
+}
+
+impl Given {
+    fn of(mut arguments: Map<String, Value>) -> Result<Self, Refused> {
+        arguments.retain(|_, value| !value.is_null());
+        if let Some(needs) = arguments.get("needs").filter(|needs| !needs.is_array()) {
+            return Err(Refused::argument("needs", format!("expected a list, not {}", found(needs))));
+        }
+        let (parent, plan) = (word(&mut arguments, "parent")?, word(&mut arguments, "plan")?);
+        Ok(Self { parent, plan, fields: arguments })
     }
-    let (parent, plan) = (word(&mut arguments, "parent")?, word(&mut arguments, "plan")?);
-    let again = |mut fields: Map<String, Value>| {
-        let place = [("parent", &parent), ("plan", &plan)];
+
+    /// Returns the call with other fields.
+    fn with(&self, mut fields: Map<String, Value>) -> Action {
+        let place = [("parent", &self.parent), ("plan", &self.plan)];
         fields
             .extend(place.into_iter().filter_map(|(name, at)| Some((name.to_owned(), json!(at.as_ref()?)))));
         Action::call("task_add", Value::Object(fields))
-    };
-    let fields = Value::Object(arguments);
-    let read = task_from_json(&fields).map_err(|errors| {
-        let corrected = fields.as_object().and_then(|fields| corrected::task(fields, &errors));
-        let refused = Refused::from(errors);
-        match corrected {
-            Some(fields) => refused.corrected(again(fields)),
-            None => refused,
-        }
-    });
-    let PlanTask { id, spec, context, calls, needs_outside, .. } = read?;
+    }
+
+    fn task(&self) -> Result<PlanTask, Refused> {
+        task_from_json(&Value::Object(self.fields.clone())).map_err(|errors| {
+            let corrected = corrected::task(&self.fields, &errors);
+            let refused = Refused::from(errors);
+            match corrected {
+                Some(fields) => refused.corrected(self.with(fields)),
+                None => refused,
+            }
+        })
+    }
+}
+
+/// Checks the arguments of a call.
+pub(super) fn check_arguments(given: Map<String, Value>) -> Result<(), Refused> {
+    Given::of(given)?.task().map(drop)
+}
+
+pub(super) fn call(
+    caller: &Caller,
+    options: &ServerOptions,
+    arguments: Map<String, Value>,
+) -> Result<Answer, Refused> {
+    let given = Given::of(arguments)?;
+    let PlanTask { id, spec, context, calls, needs_outside, .. } = given.task()?;
+    let (parent, plan) = (given.parent.clone(), given.plan.clone());
     let brought = caller.reads().brought_tools(plan.as_deref(), parent.as_deref())?;
     check_calls(caller, options, &brought, calls.iter().map(|call| (spec.name.clone(), call)))?;
     let warnings = warnings_of_task(caller, &spec, &calls);
@@ -68,10 +92,12 @@ pub(super) fn call(
         let is_taken =
             matches!(&error, Error::Refused(refusal) if matches!(**refusal, Refusal::DuplicateId { .. }));
         let refused = Refused::from(error);
-        let Some(fields) = fields.as_object().filter(|_| is_taken) else { return refused };
-        let mut fields = fields.clone();
+        if !is_taken {
+            return refused;
+        }
+        let mut fields = given.fields.clone();
         fields.remove("id");
-        refused.corrected(again(fields))
+        refused.corrected(given.with(fields))
     })?;
     let task = caller.reads().get(id.as_str())?;
     let whole = Action::call("task_get", json!({"id": id}));
