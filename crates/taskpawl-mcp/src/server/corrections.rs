@@ -139,6 +139,8 @@ mod tests {
             let call = Action::call("task_add", arguments);
             correction(&plans(), &call).map(|call| call.to_json()["arguments"].clone())
         };
+        let otherwise = json!({"name": "n", "run": "true", "condition": "false"});
+        assert_eq!(read(otherwise), Some(json!({"name": "n", "run": "true", "when": "false"})));
         let twice = json!({"name": "n", "needs": ["alpho"], "dueDate": "tomorrow"});
         assert_eq!(read(twice), Some(json!({"name": "n", "needs": ["alpha"]})));
     }

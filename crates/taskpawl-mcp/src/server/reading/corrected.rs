@@ -51,7 +51,7 @@ const DESCRIPTIVE: &[&str] = &[
 ];
 
 /// Returns the task without the descriptive fields that have faults, if it can be read then. An id gets a form that is
-/// allowed; of two forms of work the first stays. Faults of other fields have no correction: the author decides about them.
+/// allowed, a condition its name; of two forms of work the first stays. Faults of other fields have no correction: the author decides about them.
 pub(crate) fn task(fields: &Map<String, Value>, errors: &PlanErrors) -> Option<Map<String, Value>> {
     let mut corrected = fields.clone();
     if corrected.contains_key("run") {
@@ -61,6 +61,10 @@ pub(crate) fn task(fields: &Map<String, Value>, errors: &PlanErrors) -> Option<M
         let field = error.path.split(['.', '[']).next().unwrap_or_default();
         match field {
             "id" => slugged(&mut corrected),
+            "condition" | "if" if !corrected.contains_key("when") => {
+                let condition = corrected.remove(field)?;
+                corrected.insert("when".to_owned(), condition);
+            }
             _ if DESCRIPTIVE.contains(&field) => _ = corrected.remove(field),
             // Two forms of work, which are told apart above.
             "run" | "call" if fields.contains_key("run") && fields.contains_key("call") => {}

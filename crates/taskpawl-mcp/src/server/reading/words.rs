@@ -142,7 +142,6 @@ pub(super) fn task_field(name: &str, value: &Value) -> Option<&'static str> {
         "due_date" | "due" | "deadline" => "dueDate",
         "task_id" | "taskId" | "ID" => "id",
         "cmd" | "command" | "script" if value.is_string() => "run",
-        "condition" | "if" if value.is_string() => "when",
         "timeout_ms" | "timeoutMs" => "timeout",
         _ => return None,
     })
