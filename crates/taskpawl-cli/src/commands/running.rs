@@ -255,7 +255,7 @@ fn offer_endings_of_gone(
     let failed = if gone.is_empty() { Vec::new() } else { manager.select(&only, &[Status::Failed])? };
     let Some(first) = failed.first() else { return Ok(()) };
     let plan = manager.get(first.as_str())?.plan;
-    let of_plan: Vec<Selector> = plan.into_iter().map(|plan| Selector::Plan(plan.to_string())).collect();
+    let of_plan: Vec<Selector> = plan.into_iter().map(Selector::Plan).collect();
     if manager.select(&of_plan, &[Status::Failed])?.len() == failed.len() {
         offered.retain(|advised| {
             !advised.advice().steps().iter().any(|step| matches!(step, Advice::RetryFailed { .. }))

@@ -370,7 +370,7 @@ fn an_option_of_other_commands_leads_to_them() {
     assert!(run.stderr.contains("no option `--param`"), "{run}");
     assert!(run.stderr.contains("`taskpawl run-all-ready --param`"), "{run}");
     let similar = cli.run(&["list", "--statsu", "todo"]);
-    assert!(similar.stderr.contains("'--status' exists"), "{similar}");
+    assert!(similar.stderr.contains("exists: '--status'"), "{similar}");
     let unknown = cli.run(&["list", "--frobnicate"]);
     assert!(unknown.stderr.contains("unexpected argument"), "{unknown}");
 }

@@ -293,10 +293,10 @@ fn failed_tasks_that_are_gone_from_the_file_are_offered_to_be_skipped() {
     let run = || cli.run(&["run-all-ready", "plan.yaml"]);
     run();
     cli.file("plan.yaml", "tasks: [{id: also, run: 'exit 4'}]");
-    let one = run().stderr;
+    let one = run().stdout;
     assert!(one.contains("skip bad") && one.contains("--retry-failed"), "`also` can be tried again: {one}");
     cli.file("plan.yaml", "tasks: [{id: also, run: 'true'}]");
-    let none = run().stderr;
+    let none = run().stdout;
     assert!(none.contains("skip bad") && !none.contains("--retry-failed"), "{none}");
 }
 

@@ -25,7 +25,7 @@ fn accepted(mut call: Action, plans: &Taskpawl) -> Option<Action> {
         match check(&call, plans) {
             Ok(()) => return Some(call),
             Err(Refused::Corrected { call: next, .. }) if next != call && next.is_same_tool(&call) => {
-                call = next
+                call = next;
             }
             Err(_) => return None,
         }
