@@ -1,5 +1,7 @@
 //! The output of every command, as text and as JSON, in one small scenario.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::harness::Cli;
 
 /// Returns a store with three tasks in a row, one of them with a call, and a parent.
@@ -348,6 +350,19 @@ fn names_of_other_programs_lead_to_the_command_that_does_it() {
         assert_eq!(run.code, Some(2), "{run}");
         assert!(run.stderr.contains(&format!("taskpawl {right}")), "{run}");
     }
+}
+
+#[test]
+fn doctor_leaves_files_that_are_no_stores_alone() {
+    let cli = Cli::new();
+    cli.file("n.txt", "hi");
+    let mode = || std::fs::metadata(cli.path("work/n.txt")).unwrap().permissions().mode() & 0o777;
+    std::fs::set_permissions(cli.path("work/n.txt"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let run = cli.run(&["doctor", "--fix", "--store", "n.txt"]);
+    assert!(run.code != Some(0) && run.to_string().contains("not a taskpawl store"), "{run}");
+    assert_eq!(mode(), 0o644);
+    assert!(!cli.path("work/n.txt.lock").exists());
+    assert_eq!(cli.run(&["init", "--store", ""]).code, Some(2));
 }
 
 #[test]
