@@ -403,7 +403,7 @@ impl Reference {
                 }
                 let is_above = self.item(key).above == Some(other);
                 if all.contains(&other) {
-                    // What else stands below it is behind this one, too.
+                    // All of its subtasks waited for `key`, not only the one that led to it.
                     if !is_above && from_below.remove(&other) {
                         queue.push((other, true));
                     }

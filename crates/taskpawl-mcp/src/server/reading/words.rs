@@ -141,7 +141,8 @@ pub(super) fn task_field(name: &str, value: &Value) -> Option<&'static str> {
         "requires" if value.is_array() || value.is_string() => "needs",
         "due_date" | "due" | "deadline" => "dueDate",
         "task_id" | "taskId" | "ID" => "id",
-        "cmd" | "command" | "script" if value.is_string() => "run",
+        "cmd" | "command" => "run",
+        "script" if value.is_string() => "run",
         "timeout_ms" | "timeoutMs" => "timeout",
         _ => return None,
     })

@@ -119,7 +119,7 @@ impl Draft<'_> {
             }
             let parent = self.node(key)?.parent;
             for other in self.opened_by(key, is_below)? {
-                // The other subtasks of a parent ran before it, unless it is also behind something else that starts over.
+                // The other subtasks of a parent ran before it. They start over only if the parent depends on a task that does.
                 let is_parent = parent == Some(other);
                 if self.ran_after((key, other), how, cascade, &mut seen)? {
                     again.push(other);

@@ -144,7 +144,8 @@ impl Draft<'_> {
 
     /// Creates the items of a list, or updates the existing ones.
     ///
-    /// `Ok(false)`: an item that would have to change still runs, or waits for the decision about an interrupted call. `Err`: the items cannot be created, with the reason.
+    /// `Ok(false)`: an item that would have to change still runs, or waits for the decision about an interrupted call.
+    /// `Err`: the items cannot be created, with the reason.
     fn expand(&mut self, key: Key, list: Evaluated<Vec<Value>>) -> Decided<Result<bool, String>> {
         let (parent, calls) = (self.task(key)?, self.known_calls(key)?);
         let untrusted = flow::values_of_list(&parent, list.untrusted);
